@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,14 +19,16 @@ from tests.patience import wait_until
 from tests.repository import MANIFEST, Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.cli.conftest import Golden, Ran
 
 pytestmark = pytest.mark.usefixtures("temporary_folder")
 
-FLAKY = "turns=$(cat {counter}); echo $((turns + 1)) > {counter}; test $((turns % 2)) -eq {passes}\n"
+DIFFERS = "printf 'id\\n2\\n' > x.csv; printf 'id\\n1\\n' > y.csv\n"
+# Of its runs, the second and the fourth fail.
+FLAKY = "runs=$(cat {counter}); echo $((runs + 1)) > {counter}; test $runs -ne 1 -a $runs -ne 3\n"
 
 
 @pytest.fixture
@@ -57,19 +59,69 @@ def left_behind(temporary_folder: Path) -> list[str]:
     return [path.name for path in temporary_folder.glob(f"{PRIVATE_PREFIX}*")]
 
 
+@pytest.fixture
+def changed(repository: Repository, temporary_folder: Path, tmp_path: Path) -> Repository:
+    """A base on the branch main, which a gate has run there, and edits that do something else to each project."""
+    counter = tmp_path / "flaky" / "counter"
+    counter.parent.mkdir()
+    counter.write_text("0\n")
+    outputs = "outputs: [{path: x.csv}, {path: y.csv}]"
+    more = {
+        "works": "",
+        "same": outputs,
+        "more": outputs,
+        "other": outputs,
+        "flaky": f"mounts: [{{path: {counter.parent}, mode: write}}]",
+    }
+    entries = "".join(f"  - {{name: {name}, path: {name}/run.sh, {keys}}}\n" for name, keys in more.items())
+    skips = "skip_if_missing: [no-such-program]"
+
+    def declare(*projects: tuple[str, str]) -> None:
+        rest = "".join(f"  - {{name: {name}, path: {name}/run.sh, {keys}}}\n" for name, keys in projects)
+        repository.write(golden_projects__yaml=f"golden_projects:\n{entries}{rest}")
+
+    declare(("stays", ""), ("goes", ""))
+    scripts = {"works": "echo fine\n", "flaky": FLAKY.format(counter=counter)}
+    for name in (*more, "stays", "goes", "comes"):
+        repository.script(name, scripts.get(name, DIFFERS if more.get(name) else "true\n"))
+        repository.write(**{f"golden_baselines___{name}___{output}__csv": "id\n1\n" for output in "xy"})
+    repository.commit("base")
+    gate = [sys.executable, "-m", "pytest", "--golden", "-q"]
+    assert subprocess.run(gate, cwd=repository.folder, capture_output=True, check=False).returncode == 1
+    repository.git("checkout", "-q", "--detach")
+    declare(("stays", skips), ("comes", ""))
+    repository.script("works", "echo 'no such table: orders' >&2; exit 1\n")
+    repository.script("same", f"# Nothing else.\n{DIFFERS}")
+    repository.script("more", "printf 'id\\n2\\n' > x.csv; printf 'id\\n9\\n' > y.csv\n")
+    repository.script("other", "echo 'no such table: orders' >&2; exit 1\n")
+    repository.script("comes", "false\n")
+    return repository
+
+
 def test_what_this_change_broke_is_told_from_what_was_broken_before(
-    committed: Repository, golden: Golden, temporary_folder: Path
+    changed: Repository, golden: Golden, temporary_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = committed.git("rev-parse", "HEAD")
-    committed.script("works", "echo 'no such table: orders' >&2; exit 1\n")
-    head = committed.commit("break it")
-    first = golden("verify", "--base", "main")
+    base = changed.git("rev-parse", "HEAD")
+    with monkeypatch.context() as hook:
+        # As in a hook of git, where these would lead to one index whatever the folder.
+        hook.setenv("GIT_INDEX_FILE", "nowhere")
+        hook.setenv("GIT_DIR", "nowhere")
+        first = golden("verify", "--base", "main", "--repeat", "2", "--floor", "accept")
     assert first.code == 1
-    assert f"base main ({base[:12]}), head {head[:12]}" in first.err
+    assert f"base main ({base[:12]}), head {base[:12]} with edits" in first.err
+    assert "base: 4 PASSED, 3 FAILED, from earlier runs" in first.err
+    assert "running same" not in first.err
     assert "2 of 2 passed  0 of 2 passed  this change broke it, and it repeats byte for byte" in first.out
     assert "FAILED: exit code 1, expected 0: no such table: orders" in first.out
-    assert "1 new regression; 1 known" in first.out
-    again = golden("verify", "--base", "main", "--json")
+    assert "it failed before this change too, for the same reason" in first.out
+    assert "  on the base it failed for another reason: x.csv differs from its baseline" in first.out
+    assert "weakened floor\n  stays: skip_if_missing gained no-such-program" in first.out
+    assert (
+        "3 new regressions; 1 known, 1 new project, 1 unstable, 1 removed, 1 skipped; the floor is weaker, which is"
+        " accepted" in " ".join(first.out.split())
+    )
+    head = changed.commit("break it")
+    again = golden("verify", "--base", "main", "--repeat", "2", "--json")
     assert again.code == 1
     assert again.json["base"] == {
         "ref": "main",
@@ -80,22 +132,51 @@ def test_what_this_change_broke_is_told_from_what_was_broken_before(
         "reason": None,
     }
     assert again.json["head"] == {"commit": head, "dirty": False}
-    assert (again.json["schema_version"], again.json["new_regressions"], again.json["exit_code"]) == (1, ["works"], 1)
-    assert verdicts(again) == {"works": "new_regression", "broken": "known"}
-    works = projects(again)["works"]
+    told = (again.json["schema_version"], again.json["new_regressions"], again.json["exit_code"])
+    assert told == (1, ["works", "more", "other"], 1)
+    assert verdicts(again) == {
+        "works": "new_regression",
+        "same": "known",
+        "more": "new_regression",
+        "other": "new_regression",
+        "flaky": "unstable",
+        "stays": "skipped",
+        "comes": "new_project",
+        "goes": "removed",
+    }
+    works, same, more, flaky = (projects(again)[name] for name in ("works", "same", "more", "flaky"))
     assert (works["base_status"], works["head_status"]) == ("PASSED", "FAILED")
     assert works["repeats"] == {"base": {"passed": 2, "failed": 0}, "head": {"passed": 0, "failed": 2}}
     assert works["p_value"] is None
     assert works["base_reasons"] == []
-    told = {"kind": "exit_code", "message": "exit code 1, expected 0: no such table: orders"}
-    assert works["head_reasons"] == [told]
-    broken = projects(again)["broken"]
-    assert broken["base_reasons"] == broken["head_reasons"] != []
-    assert committed.worktrees() == [str(committed.folder)]
+    assert works["head_reasons"] == [{"kind": "exit_code", "message": "exit code 1, expected 0: no such table: orders"}]
+    reasons = [[(reason["kind"], reason["path"]) for reason in same[f"{side}_reasons"]] for side in ("base", "head")]
+    assert reasons == [[("output_differs", "x.csv")]] * 2
+    assert more["repeats"] == {"base": {"passed": 0, "failed": 2}, "head": {"passed": 0, "failed": 2}}
+    assert [reason["path"] for reason in more["base_reasons"]] == ["x.csv"]
+    assert [reason["path"] for reason in more["head_reasons"]] == ["x.csv", "y.csv"]
+    assert flaky["repeats"] == {"base": {"passed": 1, "failed": 0}, "head": {"passed": 1, "failed": 1}}
+    assert flaky["p_value"] >= 0.05
+    kinds = {(one["project"], one["kind"]) for one in again.json["weakened_floor"]}
+    assert {("goes", "project_gone"), ("stays", "not_run"), ("stays", "skip_if_missing")} <= kinds
+    assert changed.worktrees() == [str(changed.folder)]
     assert left_behind(temporary_folder) == []
-    with Journal.open(committed.folder / ".golden" / "golden.db") as journal:
+    with Journal.open(changed.folder / ".golden" / "golden.db") as journal:
         entries = journal.review_journal(agent_id="golden", intent_type="verify")
     assert [entry.assessment for entry in entries] == ["failure", "failure"]
+
+
+def test_first_manifest_is_judged_alone(repository: Repository, golden: Golden) -> None:
+    repository.script("a", "true\n")
+    repository.script("b", "echo 'no such table: b' >&2; exit 1\n")
+    before = repository.commit("before")
+    repository.declare("a", "b")
+    ran = golden("verify", "--base", "HEAD")
+    told = f"the base {before[:12]} has no manifest, so there is nothing to compare with: the head is judged on its own"
+    assert (ran.code, f"golden: {told}" in ran.err) == (1, True)
+    assert "failing b\n  FAILED: exit code 1, expected 0: no such table: b" in ran.out
+    assert "the first manifest: 1 of 2 failing; 2 new projects\n" in ran.out
+    assert "weakened" not in ran.out
 
 
 OUTPUTS = "golden_projects: [{name: a, path: a/run.sh, outputs: [{path: out.csv}]}]\n"
@@ -128,58 +209,28 @@ def test_base_without_the_baselines_that_git_ignores_is_never_green(repository: 
     assert ran.json["base"]["reason"].startswith(
         "a fails on the head, and the base has no baseline for out.csv: commit baselines that are accepted on the base"
     )
-    repository.git("reset", "-q", "--hard", "HEAD~1")
-    baseline.parent.mkdir(parents=True, exist_ok=True)
-    baseline.write_text("1\n")
-    # A `setup:` may bring them.
-    bring = 'setup: [sh, -c, "cp -r $GOLDEN_HEAD/golden_baselines ."]\n'
-    repository.write(golden_projects__yaml=bring + OUTPUTS)
+
+
+def test_setup_installs_what_the_base_runs_and_brings_its_baselines_and_nothing_for_the_head(
+    repository: Repository, golden: Golden
+) -> None:
+    bring = "setup: [sh, -c, 'cp -r $GOLDEN_HEAD/golden_baselines . && exec python prepare.py']\n"
+    repository.write(
+        golden_projects__yaml=f"{bring}{OUTPUTS[:-2]}, {{name: uses, path: uses/run.py}}]\n",
+        prepare__py="import shutil, sysconfig\nshutil.copy('thing.py', sysconfig.get_path('purelib'))\n",
+        thing__py="VALUE = 'of the base'\n",
+        uses___run__py="import thing\nassert thing.VALUE == 'of the base'\n",
+        __gitignore="*.csv\n",
+        golden_baselines___a___out__csv="1\n",
+    )
     repository.script("a", "echo 1 > out.csv\n")
-    repository.commit("setup")
+    repository.commit("a package")
     repository.script("a", "echo wrong > out.csv\n")
-    ran = golden("verify", "--base", "HEAD", "--json", "--repeat", "1")
-    assert (ran.code, verdicts(ran)) == (1, {"a": "new_regression"})
-
-
-def test_both_red_is_known_only_for_the_same_reason(repository: Repository, golden: Golden) -> None:
-    outputs = "outputs: [{path: x.csv}, {path: y.csv}]"
-    entries = "".join(f"  - {{name: {name}, path: {name}/run.sh, {outputs}}}\n" for name in ("same", "more", "other"))
-    repository.write(golden_projects__yaml=f"golden_projects:\n{entries}")
-    for name in ("same", "more", "other"):
-        repository.write(**{f"golden_baselines___{name}___{output}__csv": "id\n1\n" for output in "xy"})
-        repository.script(name, "printf 'id\\n2\\n' > x.csv; printf 'id\\n1\\n' > y.csv\n")
-    repository.commit("base")
-    repository.script("same", "# Nothing else.\nprintf 'id\\n2\\n' > x.csv; printf 'id\\n1\\n' > y.csv\n")
-    repository.script("more", "printf 'id\\n2\\n' > x.csv; printf 'id\\n9\\n' > y.csv\n")
-    repository.script("other", "echo 'no such table: orders' >&2; exit 1\n")
-    ran = golden("verify", "--base", "HEAD", "--json")
-    assert ran.code == 1
-    assert verdicts(ran) == {"same": "known", "more": "new_regression", "other": "new_regression"}
-    more = projects(ran)["more"]
-    assert more["repeats"] == {"base": {"passed": 0, "failed": 2}, "head": {"passed": 0, "failed": 2}}
-    assert [reason["path"] for reason in more["base_reasons"]] == ["x.csv"]
-    assert [reason["path"] for reason in more["head_reasons"]] == ["x.csv", "y.csv"]
-    again = golden("verify", "--base", "HEAD")
-    assert "running same" not in again.err
-    shown = again.out
-    assert "it failed before this change too, for the same reason" in shown
-    assert "  on the base it failed for another reason: x.csv differs from its baseline" in shown
-
-
-def test_first_manifest_is_judged_alone(repository: Repository, golden: Golden) -> None:
-    repository.script("a", "true\n")
-    repository.script("b", "echo 'no such table: b' >&2; exit 1\n")
-    before = repository.commit("before")
-    repository.declare("a")
-    ran = golden("verify", "--base", "HEAD", "--json")
-    assert (ran.code, verdicts(ran), ran.json["weakened_floor"]) == (0, {"a": "new_project"}, [])
-    told = f"the base {before[:12]} has no manifest, so there is nothing to compare with: the head is judged on its own"
-    assert (ran.json["base"]["available"], ran.json["base"]["reason"]) == (False, told)
-    repository.declare("a", "b")
-    red = golden("verify", "--base", "HEAD")
-    assert (red.code, f"golden: {told}" in red.err) == (1, True)
-    assert "failing b\n  FAILED: exit code 1, expected 0: no such table: b" in red.out
-    assert "the first manifest: 1 of 2 failing" in red.out
+    ran = golden("verify", "--base", "HEAD", "--json", "--fresh", "--repeat", "1")
+    assert (ran.code, verdicts(ran)) == (1, {"a": "new_regression", "uses": "new_regression"})
+    uses = projects(ran)["uses"]
+    assert (uses["base_status"], uses["head_status"]) == ("PASSED", "FAILED")
+    assert "base: running its `setup:`" in ran.err
 
 
 def test_moved_manifest_is_compared_with_what_it_was(repository: Repository, golden: Golden) -> None:
@@ -196,23 +247,6 @@ def test_moved_manifest_is_compared_with_what_it_was(repository: Repository, gol
     assert ("b", "project_gone") in {(one["project"], one["kind"]) for one in ran.json["weakened_floor"]}
 
 
-def test_gates_own_run_of_the_base_stands_for_a_new_one_and_a_dirty_head_is_verified_as_it_stands(
-    committed: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate = [sys.executable, "-m", "pytest", "--golden", "-q"]
-    assert subprocess.run(gate, cwd=committed.folder, capture_output=True, check=False).returncode == 1
-    committed.script("broken", "true\n")
-    committed.git("checkout", "-q", "--detach")
-    # As in a hook of git, where these would lead to one index whatever the folder.
-    monkeypatch.setenv("GIT_INDEX_FILE", "nowhere")
-    monkeypatch.setenv("GIT_DIR", "nowhere")
-    ran = golden("verify", "--base", "main", "--json")
-    assert ran.code == 0
-    assert (ran.json["base"]["reused"], ran.json["head"]["dirty"]) == (True, True)
-    assert verdicts(ran) == {"works": "ok", "broken": "fixed"}
-    assert "from earlier runs" in ran.err
-
-
 def test_what_the_store_does_not_take_of_either_side_waits_for_the_next_gate(
     committed: Repository, golden: Golden
 ) -> None:
@@ -226,66 +260,6 @@ def test_what_the_store_does_not_take_of_either_side_waits_for_the_next_gate(
     places = {PRIVATE_PREFIX in one["workspace_root"] for one in begun}
     assert (len(begun), places) == (2, {True, False})
     assert "lost" not in ran.err
-
-
-def test_unstable_project_is_no_regression_unless_it_became_worse(
-    repository: Repository, golden: Golden, tmp_path: Path
-) -> None:
-    for name, passes in (("even", 0), ("odd", 1)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "counter").write_text("0\n")
-        counter = FLAKY.format(counter=tmp_path / name / "counter", passes=passes)
-        repository.script(name, counter)
-    entries = "".join(
-        f"  - {{name: {name}, path: {name}/run.sh, mounts: [{{path: {tmp_path / name}, mode: write}}]}}\n"
-        for name in ("even", "odd")
-    )
-    repository.write(golden_projects__yaml=f"golden_projects:\n{entries}")
-    repository.commit("unstable")
-    ran = golden("verify", "--base", "HEAD", "--json", "--repeat", "2", "--fresh")
-    assert ran.code == 0
-    # Both sides share one counter: even passed on the base and failed on the head, odd the other way round.
-    assert verdicts(ran) == {"even": "unstable", "odd": "fixed"}
-    even = projects(ran)["even"]
-    assert even["p_value"] >= 0.05
-    assert even["repeats"]["head"]["passed"] >= 1
-
-
-def test_new_removed_and_skipped_projects_and_a_weakened_floor(repository: Repository, golden: Golden) -> None:
-    repository.declare("stays", "goes", "waits")
-    for name in ("stays", "goes", "waits", "comes"):
-        repository.script(name, "true\n")
-    repository.commit("base")
-    repository.declare("stays", "waits", "comes", more="defaults: {skip_if_missing: [no-such-program]}\n")
-    repository.script("comes", "false\n")
-    ran = golden("verify", "--base", "HEAD", "--json")
-    assert ran.code == 1
-    told = {"stays": "skipped", "waits": "skipped", "comes": "new_project", "goes": "removed"}
-    assert verdicts(ran) == told
-    assert ran.json["new_regressions"] == []
-    kinds = {(one["project"], one["kind"]) for one in ran.json["weakened_floor"]}
-    assert {("goes", "project_gone"), ("stays", "not_run"), ("stays", "skip_if_missing")} <= kinds
-    accepted = golden("verify", "--base", "HEAD", "--floor", "accept")
-    assert accepted.code == 0
-    assert "weakened floor\n  stays: skip_if_missing gained no-such-program" in accepted.out
-    assert (
-        "no new regression; 1 new project, 1 removed, 2 skipped; the floor is weaker, which is accepted" in accepted.out
-    )
-
-
-def test_setup_installs_what_the_base_runs_and_nothing_for_the_head(repository: Repository, golden: Golden) -> None:
-    repository.write(
-        golden_projects__yaml="setup: [python, prepare.py]\ngolden_projects:\n  - {name: uses, path: uses/run.py}\n",
-        prepare__py="import shutil, sysconfig\nshutil.copy('thing.py', sysconfig.get_path('purelib'))\n",
-        thing__py="VALUE = 'of the base'\n",
-        uses___run__py="import thing\nassert thing.VALUE == 'of the base'\n",
-    )
-    repository.commit("a package")
-    ran = golden("verify", "--base", "HEAD", "--json", "--fresh", "--repeat", "1")
-    uses = projects(ran)["uses"]
-    assert (uses["base_status"], uses["head_status"]) == ("PASSED", "FAILED")
-    assert ran.code == 1
-    assert "base: running its `setup:`" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -383,11 +357,13 @@ def test_failure_that_the_bases_missing_submodule_may_have_caused_excuses_nothin
     repository.script("a", "cat sub/file\n")
     repository.commit("base")
     repository.script("a", "cat sub/file; exit 1\n")
+    ran = golden("verify", "--base", "HEAD", "--repeat", "1", "--json")
+    assert ran.code == 3
+    assert "a failed on the base too, but submodules are empty there (a/sub)" in ran.json["base"]["reason"]
     # What was recorded of such a base does not stand for it later either.
-    for _ in range(2):
-        ran = golden("verify", "--base", "HEAD", "--repeat", "2", "--json")
-        assert ran.code == 3
-        assert "a failed on the base too, but submodules are empty there (a/sub)" in ran.json["base"]["reason"]
+    with Journal.open(repository.folder / ".golden" / "golden.db") as journal:
+        (entry,) = journal.review_journal(agent_id="golden", intent_type="verify")
+    assert [(len(note["head_runs"]), note["base_runs"]) for note in entry.actions] == [(1, [])]
 
 
 def test_failure_that_the_bases_missing_ignored_file_may_have_caused_excuses_nothing(
@@ -401,13 +377,13 @@ def test_failure_that_the_bases_missing_ignored_file_may_have_caused_excuses_not
     clean = golden("verify", "--base", "HEAD", "--json")
     assert (clean.code, verdicts(clean)) == (0, {"a": "fixed", "b": "known"})
     repository.script("a", "cat data.csv; exit 1\n")
-    # The second time a pass of the base is known from this checkout, and failing in a worktree does not make it unstable.
-    for more in (["--fresh"], []):
-        ran = golden("verify", "--base", "HEAD", "--repeat", "2", "--json", *more)
-        assert ran.code == 3
-        assert ran.json["base"]["reason"].startswith(
-            "a failed on the base too, but what git ignores is not there (a/data.csv): let `setup:` copy it"
-        )
+    # A pass of the base is known from this checkout now, and failing in a worktree does not make it unstable.
+    ran = golden("verify", "--base", "HEAD", "--repeat", "2", "--json")
+    assert ran.code == 3
+    assert ran.json["base"]["reason"].startswith(
+        "a failed on the base too, but what git ignores is not there (a/data.csv): let `setup:` copy it"
+    )
+    assert "base: 1 PASSED, 1 FAILED, from earlier runs" in ran.err
 
 
 @while_nothing_is_installed
@@ -418,12 +394,12 @@ def test_base_that_was_skipped_earlier_is_run_when_the_head_fails(
     repository.write(golden_projects__yaml=f"golden_projects:\n  - {entry}\n")
     repository.script("a", "true\n")
     repository.commit("base")
-    skipped = golden("verify", "--base", "HEAD", "--json")
-    # The base was skipped too, for the same reason: nothing became worse.
-    assert (skipped.code, verdicts(skipped), skipped.json["weakened_floor"]) == (0, {"a": "skipped"}, [])
     with monkeypatch.context() as strict:
         strict.setenv("GOLDEN_REQUIRE", "1")
-        assert "the head's gate fails for what was skipped" in golden("verify", "--base", "HEAD").out
+        skipped = golden("verify", "--base", "HEAD")
+    # The base was skipped too, for the same reason: nothing became worse.
+    assert (skipped.code, "weakened floor" in skipped.out) == (1, False)
+    assert "no new regression; 1 skipped; the head's gate fails for what was skipped\n" in skipped.out
     program = tmp_path / "programs" / "a-program-of-this-test"
     program.parent.mkdir()
     program.touch(mode=0o755)
@@ -441,8 +417,8 @@ VERIFY = [sys.executable, "-m", "pytest_golden", "verify", "--base", "HEAD"]
 
 
 @pytest.fixture
-def running(repository: Repository, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A verification whose base is running: a pipeline that has told its process and sleeps."""
+def start(repository: Repository, tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """Start a verification and wait until its base is running: a pipeline that has told its process and sleeps."""
     mark = tmp_path / "marked"
     mark.mkdir()
     repository.script("sleeps", f"touch {mark}/running; exec {SLEEP}\n")
@@ -451,43 +427,38 @@ def running(repository: Repository, tmp_path: Path) -> Iterator[subprocess.Popen
     repository.commit("sleeps")
     # The head does not, so that what runs then is the base.
     repository.script("sleeps", "true\n")
-    process = subprocess.Popen(VERIFY, cwd=repository.folder, stderr=subprocess.PIPE, text=True)
-    try:
-        wait_until((mark / "running").exists, 240)
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    with ExitStack() as started:
+
+        def begin() -> subprocess.Popen[str]:
+            (mark / "running").unlink(missing_ok=True)
+            process = subprocess.Popen(VERIFY, cwd=repository.folder, stderr=subprocess.PIPE, text=True)
+            started.callback(process.communicate)
+            started.callback(process.kill)
+            wait_until((mark / "running").exists, 240)
+            return process
+
+        yield begin
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_verification_leaves_neither_children_nor_worktree(
-    running: subprocess.Popen[str], repository: Repository, temporary_folder: Path, number: signal.Signals
+def test_verification_that_is_ended_leaves_nothing_and_what_a_killed_one_leaves_is_removed_by_the_next(
+    start: Callable[[], subprocess.Popen[str]], repository: Repository, temporary_folder: Path
 ) -> None:
-    assert len(repository.worktrees()) == 2
-    running.send_signal(number)
+    killed = start()
+    killed.kill()
+    killed.wait()
+    wait_until(lambda: sleepers() == [], 240)
+    left, folders = repository.worktrees(), left_behind(temporary_folder)
+    assert (len(left), len(folders)) == (2, 1)
+    running = start()
+    assert (len(repository.worktrees()), len(left_behind(temporary_folder))) == (2, 1)
+    assert (repository.worktrees() != left, left_behind(temporary_folder) != folders) == (True, True)
+    running.send_signal(signal.SIGTERM)
     _, told = running.communicate(timeout=240)
     assert running.returncode == 2
     assert "interrupted; nothing was decided" in told
     assert repository.worktrees() == [str(repository.folder)]
     assert left_behind(temporary_folder) == []
     assert sleepers() == []
-
-
-def test_what_a_killed_verification_leaves_is_removed_by_the_next(
-    running: subprocess.Popen[str], repository: Repository, temporary_folder: Path, golden: Golden
-) -> None:
-    running.kill()
-    running.wait()
-    wait_until(lambda: sleepers() == [], 240)
-    assert len(repository.worktrees()) == 2
-    assert len(left_behind(temporary_folder)) == 1
-    repository.script("sleeps", "true\n")
-    repository.commit("quick")
-    ran = golden("verify", "--base", "HEAD", "--json")
-    assert ran.code == 0
-    assert repository.worktrees() == [str(repository.folder)]
-    assert left_behind(temporary_folder) == []
 
 
 def sleepers() -> list[str]:

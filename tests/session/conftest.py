@@ -15,8 +15,11 @@ for module in (
     "compare.examination",
     "gate.fixes",
     "gate.known",
+    "gate.run_record",
     "gate.service",
+    "gate.store",
     "gateway.service",
+    "history.trends",
     "regression.floor",
     "report.gate_report",
     "report.github",
@@ -26,6 +29,7 @@ for module in (
     "session.run_recording",
     "session.start",
     "storage.upgrading",
+    "trajectory.insight.figures",
 ):
     import_module(f"pytest_golden.{module}")
 
