@@ -12,6 +12,7 @@ import pytest
 
 from tests.gate_processes import WITHOUT_PLUGINS
 from tests.postgres import run_server
+from tests.warm_starts import starting_warm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,6 +75,13 @@ def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setenv("TMPDIR", str(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def warm_starts() -> Iterator[Path]:
+    """A folder with `pytest`, `golden` and `python` that start warm, for all tests of this process."""
+    with starting_warm() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

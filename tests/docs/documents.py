@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parents[2]
 DOCS = REPOSITORY / "docs"
+#: The folder of this interpreter and of the programs beside it.
+SCRIPTS = Path(sys.executable).parent
 #: The folder that a reader works in, as the pages write it.
 READERS_FOLDER = "/home/you/shop"
 _FENCE = re.compile(
@@ -98,8 +100,8 @@ def list_typed(block: Block) -> Iterator[Typed]:
             yield Typed(command, tuple(shown), block.exit_code if number == len(parts) else 0, block.line)
 
 
-def follow(page: Path, folder: Path) -> None:
-    """Follow a page from its first block to its last in an empty folder."""
+def follow(page: Path, folder: Path, programs: Path = SCRIPTS) -> None:
+    """Follow a page from its first block to its last in an empty folder, with `programs` first on PATH."""
     for block in read_blocks(page):
         if block.title is not None:
             file = folder / block.title
@@ -108,14 +110,14 @@ def follow(page: Path, folder: Path) -> None:
             continue
         for typed in list_typed(block):
             if not typed.is_left_to_the_reader:
-                _type(typed, page, folder)
+                _type(typed, page, folder, programs)
 
 
-def type_command(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def type_command(command: str, folder: Path, programs: Path = SCRIPTS) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command],
         cwd=folder,
-        env=readers_environment(),
+        env=readers_environment(programs),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -125,8 +127,8 @@ def type_command(command: str, folder: Path) -> subprocess.CompletedProcess[str]
     )
 
 
-def readers_environment() -> dict[str, str]:
-    """Return the environment of somebody at a plain terminal who has this interpreter first on PATH.
+def readers_environment(programs: Path = SCRIPTS) -> dict[str, str]:
+    """Return the environment of somebody at a plain terminal who has this interpreter first on PATH, below `programs`.
 
     pytest loads no plug-in that the pages do not use: what happens to be installed here costs seconds at every start.
     """
@@ -138,14 +140,14 @@ def readers_environment() -> dict[str, str]:
     plugins = ["golden_projects", *(["xdist"] if find_spec("xdist") else [])]
     return {
         **kept,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([str(programs), str(SCRIPTS), os.environ["PATH"]]),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTEST_ADDOPTS": " ".join(f"-p {name}" for name in plugins),
     }
 
 
-def _type(typed: Typed, page: Path, folder: Path) -> None:
-    done = type_command(typed.command, folder)
+def _type(typed: Typed, page: Path, folder: Path, programs: Path) -> None:
+    done = type_command(typed.command, folder, programs)
     where = f"{page.relative_to(REPOSITORY)}:{typed.line}: $ {typed.command}"
     assert done.returncode == typed.exit_code, f"{where}\nended with {done.returncode}:\n{done.stdout}"
     missing = find_missing(typed.shown, done.stdout.replace(str(folder), READERS_FOLDER).splitlines())

@@ -33,5 +33,5 @@ def _parameter(page: Path) -> object:
 
 
 @pytest.mark.parametrize("page", [_parameter(page) for page in _pages()])
-def test_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
-    follow(page, tmp_path)
+def test_page_does_what_it_says(page: Path, tmp_path: Path, warm_starts: Path) -> None:
+    follow(page, tmp_path, warm_starts)

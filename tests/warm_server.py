@@ -1,0 +1,149 @@
+"""A process that has imported what a gate needs; for each that asks it forks one, which runs a program. See `tests.warm_starts`.
+
+Run as `python warm_server.py SOCKET`: it serves there until its standard input ends.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import marshal
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_STREAMS = 3
+_PYTHON = str(Path(sys.argv[1]).with_name("python"))
+_OF_THE_INTERPRETER = "PYTHON"
+# Few programs need them, and they take as long as all others together.
+_LEFT_OUT = ("pytest_golden.fleet.", "pytest_golden.mcp.", "pytest_golden.web.")
+
+
+class _StartsPythonWarm(subprocess.Popen[bytes]):
+    """A child that starts warm too where it is this interpreter: the gates of `golden verify`, of `golden accept`, of a cycle."""
+
+    def __init__(self, args: Any, *more: Any, **options: Any) -> None:
+        if isinstance(args, list) and args[:2] == [sys.executable, "-m"]:
+            args = [_PYTHON, *args[1:]]
+        super().__init__(args, *more, **options)
+
+
+def main() -> None:
+    _import_all()
+    # It ends with what started it, however that ends.
+    threading.Thread(target=_wait_for_end, daemon=True).start()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(sys.argv[1])
+        listening.listen(64)
+        # What lives now is never looked at again, so that the memory it is in stays shared.
+        gc.collect()
+        gc.freeze()
+        signal.signal(signal.SIGCHLD, _reap)
+        Path(sys.argv[1]).with_name("ready").touch()
+        while True:
+            connection, _ = listening.accept()
+            if not os.fork():
+                listening.close()
+                break
+            connection.close()
+    _answer(connection)
+
+
+def _import_all() -> None:
+    importlib.import_module("pytest")
+    package = importlib.import_module("pytest_golden")
+    for found in pkgutil.walk_packages(package.__path__, "pytest_golden."):
+        if not found.name.startswith(_LEFT_OUT) and not found.name.endswith(".__main__"):
+            # Of an extra that is not installed.
+            with suppress(ImportError):
+                importlib.import_module(found.name)
+
+
+def _wait_for_end() -> None:
+    while os.read(0, 1):
+        pass
+    os.killpg(0, signal.SIGKILL)
+
+
+def _reap(*_: object) -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _answer(connection: socket.socket) -> None:
+    """Run what is asked for in a child, and tell its exit code; return only in that child, when it is over."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    said, streams, _, _ = socket.recv_fds(connection, 1 << 20, _STREAMS)
+    size, said = int.from_bytes(said[:8]), said[8:]
+    while len(said) < size:
+        said += connection.recv(1 << 20)
+    child = os.fork()
+    if not child:
+        connection.close()
+        _run(streams, *marshal.loads(said))
+        return
+    for stream in streams:
+        os.close(stream)
+    threading.Thread(target=_pass_on, args=(connection, child), daemon=True).start()
+    status = os.waitpid(child, 0)[1]
+    with suppress(OSError):
+        connection.sendall(os.waitstatus_to_exitcode(status).to_bytes(2, signed=True))
+    os._exit(0)
+
+
+def _pass_on(connection: socket.socket, child: int) -> None:
+    """Send a child the signals of who asked for it, and kill it when they are gone."""
+    with suppress(OSError):
+        while number := connection.recv(1):
+            os.kill(child, number[0])
+        os.kill(child, signal.SIGKILL)
+
+
+def _run(streams: list[int], words: list[str], folder: str, environment: dict[str, str], mask: int) -> None:
+    _take(streams)
+    os.chdir(folder)
+    os.umask(mask)
+    if _list_options(environment) != _list_options(os.environ):
+        os.execve(words[0], words, environment)
+    os.environ.clear()
+    os.environ.update(environment)
+    importlib.invalidate_caches()
+    subprocess.Popen = _StartsPythonWarm  # type: ignore[misc, assignment]
+    if words[1] == "-m":
+        sys.path[0] = folder
+        sys.argv[:] = [words[2], *words[3:]]
+        runpy.run_module(words[2], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(words[1]).resolve().parent)
+        sys.argv[:] = words[1:]
+        runpy.run_path(words[1], run_name="__main__")
+
+
+def _take(streams: list[int]) -> None:
+    """Open standard streams as the interpreter does."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        os.dup2(streams[number], number)
+        os.close(streams[number])
+        old = getattr(sys, f"__{name}__")
+        lines = name == "stderr" or (name == "stdout" and os.isatty(number))
+        new = open(number, mode, 1 if lines else -1, old.encoding, old.errors, closefd=False)  # noqa: SIM115
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
+
+
+def _list_options(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
+    """Return what the interpreter itself reads when it starts, which is too late here."""
+    return {name: value for name, value in environment.items() if name.startswith(_OF_THE_INTERPRETER)}
+
+
+if __name__ == "__main__":
+    main()
