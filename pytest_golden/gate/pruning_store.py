@@ -15,7 +15,7 @@ from sqlalchemy import Connection, and_, delete, exists, func, or_, select
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import SettingsError
-from pytest_golden.history.past_store import IGNORED_DIGEST, INPUTS_DIGEST, list_projects, split
+from pytest_golden.history.past_store import list_projects, split
 from pytest_golden.journal.rules import DEFAULT_RULES
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.regression.model import ResultStatus, was_interrupted
@@ -32,6 +32,7 @@ from pytest_golden.storage.schema import (
     signals,
     trajectories,
 )
+from pytest_golden.storage.shared_documents import IGNORED_DIGEST, INPUTS_DIGEST
 from pytest_golden.storage.statements import json_member, json_member_text
 from pytest_golden.values.shape import Shape
 

@@ -13,7 +13,6 @@ from pytest_golden.errors import GoldenError, JournalError, StorageError, Storag
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, Spool, read_spool
 from pytest_golden.gate.state_folder import SPOOL_NAME, StorePlace, find_state_folder, find_store_place
 from pytest_golden.gate.store import close_interrupted, record_event, record_missing
-from pytest_golden.history.past_store import read_slowdown_judge
 from pytest_golden.journal.store import has_entry
 from pytest_golden.storage.folder import STORE_NAME
 from pytest_golden.storage.location import parse_location
@@ -331,6 +330,8 @@ def _describe(event: GateEvent) -> str:
 
 def find_slowdown_judge(said: str | None, manifest: Manifest, abilities: GatewayAbilities | None) -> SlowdownJudge:
     """Read it from the store that a workspace's gate would use, `said` or its own. Do not create a store."""
+    from pytest_golden.history.past_store import read_slowdown_judge
+
     with open_existing(find_store_place(said, find_state_folder(manifest.workspace_root))) as store:
         return read_slowdown_judge(store, manifest.projects, manifest.workspace_root, abilities)
 

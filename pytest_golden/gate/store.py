@@ -7,7 +7,7 @@ an event twice has no effect, so that a spool can be taken in again.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
@@ -20,9 +20,7 @@ from pytest_golden.gate.events import (
     RunBegun,
     was_found_killed,
 )
-from pytest_golden.history.changes import VERDICT, InterruptedRun
-from pytest_golden.history.past_store import IGNORED_DIGEST, INPUTS_DIGEST, list_expected
-from pytest_golden.history.run_environment import IGNORED
+from pytest_golden.history.run_environment import IGNORED, VERDICT
 from pytest_golden.journal.assessment_store import close_expectations
 from pytest_golden.journal.model import (
     Assessment,
@@ -45,12 +43,13 @@ from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 from pytest_golden.regression.verdict import judge_run
 from pytest_golden.storage.columns import from_ms, storable, to_ms
 from pytest_golden.storage.schema import expectations, gate_live, gate_results, gate_runs
-from pytest_golden.storage.shared_documents import is_own_run, keep_document
+from pytest_golden.storage.shared_documents import IGNORED_DIGEST, INPUTS_DIGEST, is_own_run, keep_document
 from pytest_golden.storage.statements import Prepared
 from pytest_golden.trajectory.store import insert_trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -117,6 +116,15 @@ def record_missing(connection: Connection, events: Iterable[GateEvent]) -> int:
         if isinstance(event, ResultJudged | FailureExplained) and event.entry_id in lost:
             record_event(connection, event)
     return len(lost)
+
+
+class InterruptedRun(NamedTuple):
+    """A gate run that ended without its end, and how many of its projects have a result."""
+
+    run_id: str
+    started_at: datetime
+    recorded_count: int
+    expected_count: int
 
 
 def close_interrupted(connection: Connection, begun: RunBegun, *, is_own_store: bool) -> tuple[InterruptedRun, ...]:
@@ -330,6 +338,8 @@ def judge_killed(connection: Connection, run_id: str) -> tuple[RunVerdict, tuple
     plain = connection.scalars(select(gate_results.c.result).where(gate_results.c.run_id == run_id))
     results = tuple(map(GoldenProjectResult.from_dict, plain))
     names = {result.name for result in results}
+    from pytest_golden.history.past_store import list_expected
+
     not_run = tuple(name for name in list_expected(connection, run_id) if name not in names)
     skips_fail = facts.get("require") is True
     return judge_run(results, skips_fail=skips_fail, not_run=not_run, is_interrupted=True), not_run

@@ -23,7 +23,6 @@ from pytest_golden.gate.teaching_store import (
     list_unsettled_projects,
     read_state,
 )
-from pytest_golden.history.changes import DAMAGE
 from pytest_golden.history.checkout import descends, has_commit
 from pytest_golden.history.git import find_top
 from pytest_golden.learning.gate_learning import (
@@ -38,6 +37,7 @@ from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import find_memory, insert_if_new, rewrite_memory
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import to_ms
+from pytest_golden.values.checking import DAMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

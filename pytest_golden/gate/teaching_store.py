@@ -11,12 +11,11 @@ from sqlalchemy import func, select
 
 from pytest_golden.history.checkout import Checkout
 from pytest_golden.history.inputs import RunInputs
-from pytest_golden.history.past_store import INPUTS_DIGEST, OF_INPUTS, read_inputs
 from pytest_golden.journal.model import SignalType
 from pytest_golden.learning.gate_learning import find_reason
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.schema import entries, gate_results, gate_runs, lesson_recalls, signals
-from pytest_golden.storage.shared_documents import read_document
+from pytest_golden.storage.shared_documents import INPUTS_DIGEST, read_document
 from pytest_golden.storage.statements import json_member, json_member_text
 
 if TYPE_CHECKING:
@@ -53,6 +52,7 @@ def list_points_after(connection: Connection, point: Point, limit: int) -> tuple
 def read_state(connection: Connection, point: Point) -> State:
     """Return what a result ran on. The checkout's root is not kept."""
     from pytest_golden.gate.fixes import State
+    from pytest_golden.history.past_store import OF_INPUTS, read_inputs
 
     files = connection.scalar(select(gate_runs.c.dirty_files).where(gate_runs.c.entry_id == point.run_id))
     of_inputs = connection.execute(select(*OF_INPUTS).where(gate_results.c.entry_id == point.entry_id)).one_or_none()

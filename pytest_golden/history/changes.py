@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.history.checkout import Checkout, CheckoutChanges, changes_between, count_commits
 from pytest_golden.history.inputs import RunInputs, compare_inputs
-from pytest_golden.history.run_environment import compare_surroundings
+from pytest_golden.history.run_environment import VERDICT, compare_surroundings
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import RunVerdict
@@ -38,10 +38,6 @@ _ERRORS = frozenset({"metadata.error", "metadata.failed"})
 _SAID_BY_FAILING = _ERRORS | {"importance", "metadata.error_type"}
 _MOST_SHOWN = 3
 _ABSENT = "(not reported)"
-#: Errors that a row written by another program can cause.
-DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-#: Keys in a recorded run's facts: its verdict, its shard, and the digest of its manifest.
-VERDICT, SHARD, MANIFEST_DIGEST = "verdict", "shard", "manifest_digest"
 
 
 def find_changes(past: PastPass, present: Present, parted: str | None = None) -> ChangedSincePass:
@@ -154,16 +150,6 @@ class PastResult(Shape):
     def counts(self) -> bool:
         """Tell whether it ran to its end, so that it says something of the project."""
         return self.status is not ResultStatus.SKIPPED and not self.is_interrupted
-
-
-@dataclass(frozen=True, slots=True)
-class InterruptedRun:
-    """A gate run that ended without its end, and how many of its projects have a result."""
-
-    run_id: str
-    started_at: datetime
-    recorded_count: int
-    expected_count: int
 
 
 def read_verdict(final_status: str | None, facts: Any) -> RunVerdict | None:

@@ -20,7 +20,7 @@ from pytest_golden.regression.model import ResultStatus, was_interrupted
 from pytest_golden.regression.slowdown import MOST_PASSES, SlowdownJudge, describe_durations
 from pytest_golden.storage.columns import from_ms
 from pytest_golden.storage.schema import documents, expectations, gate_results, gate_runs, trajectories
-from pytest_golden.storage.shared_documents import is_own_run, read_document
+from pytest_golden.storage.shared_documents import IGNORED_DIGEST, INPUTS_DIGEST, is_own_run, read_document
 from pytest_golden.storage.statements import json_member, json_member_text
 from pytest_golden.values.checking import as_mapping
 
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
 
 # So many interrupted ones in a row before a failure are not looked through.
 _MOST_FAILURES_READ = 20
-#: The member of a result's JSON that names the document of its inputs.
-INPUTS_DIGEST = "inputs_digest"
-#: The member of a run's facts that names the document of what it tells under `IGNORED`.
-IGNORED_DIGEST = "ignored_digest"
 _REASONS = json_member(gate_results.c.result, "reasons")
 _ACCEPTED = json_member(gate_results.c.result, "accepted")
 OF_INPUTS = (json_member_text(gate_results.c.result, INPUTS_DIGEST), json_member(gate_results.c.result, "write_set"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, literal_column, or_, select
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.history.changes import DAMAGE, SHARD, VERDICT, PastResult, read_verdict
+from pytest_golden.history.changes import PastResult, read_verdict
 from pytest_golden.history.past_store import (
     find_accepted,
     find_last_environment,
@@ -31,7 +31,7 @@ from pytest_golden.history.recorded_model import (
     RecordedResult,
     read_differences,
 )
-from pytest_golden.history.run_environment import ENVIRONMENT
+from pytest_golden.history.run_environment import ENVIRONMENT, SHARD, VERDICT
 from pytest_golden.history.trends import ENOUGH
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus, was_interrupted
 from pytest_golden.regression.verdict import RegressionCheckResult, RunStatus, RunVerdict, Weakening, judge_run
@@ -40,7 +40,7 @@ from pytest_golden.storage.schema import entries, gate_results, gate_runs
 from pytest_golden.storage.shared_documents import is_own_place, is_own_run, read_document
 from pytest_golden.storage.statements import json_member, json_member_text
 from pytest_golden.trajectory.store import find_dict_form
-from pytest_golden.values.checking import as_mapping
+from pytest_golden.values.checking import DAMAGE, as_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import GatewayAbilities
     from pytest_golden.manifest.model import GoldenProjectConfig
 
-#: Members of a run's facts: where it ran, whether it accepted what it saw, and which files git ignored when it began.
+#: Members of a recorded run's facts: where it ran, whether it accepted what it saw, and which files git ignored when it began.
 ENVIRONMENT, ACCEPTS, IGNORED = "environment", "accepts", "ignored"
+#: Others: its verdict, its shard, and the digest of its manifest.
+VERDICT, SHARD, MANIFEST_DIGEST = "verdict", "shard", "manifest_digest"
 _OURS = "pytest-golden-projects"
 _VENVS = "venvs"
 _ENDINGS = (".dist-info", ".egg-info")

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_golden.errors import GatewayError
 from pytest_golden.gateway.model import Ending, PatternVerdict, Problem
 from pytest_golden.manifest.units import ExpectedKind
-from pytest_golden.regression.cause import find_cause
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.regression.unexpected import find_unexpected
 from pytest_golden.regression.wording import (
     describe_exit,
     describe_signal,
@@ -271,11 +269,15 @@ def _unexpected_warnings(project: GoldenProjectConfig, outcome: PipelineOutcome)
 
 
 def _unexpected_paths(project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[str, ...]:
+    from pytest_golden.regression.unexpected import find_unexpected
+
     written = sorted({*outcome.write_set.created, *outcome.write_set.changed})
     return find_unexpected(written, (*project.writes, *(output.path for output in project.outputs)))
 
 
 def _with_cause(message: str, outcome: PipelineOutcome) -> str:
+    from pytest_golden.regression.cause import find_cause
+
     cause = find_cause(outcome)
     return message if cause is None else f"{message}: {cause}"
 

@@ -33,7 +33,7 @@ _WIDTH = max(len(change) for change in OutputChange)
 _MOST_NEEDS_NAMED = 5
 _MOST_REASONS_IN_LINE = 50
 # What XML 1.0 forbids or discourages, and what junit-xml would drop silently.
-_UNFIT = re.compile(
+_UNFIT = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
     + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0x110000, 0x10000))
     + "]"
@@ -248,7 +248,7 @@ def escape_character(found: re.Match[str]) -> str:
 
 def clean_xml_text(text: str) -> str:
     """Remove colours, and write what XML 1.0 cannot carry as backslash escapes."""
-    return _UNFIT.sub(escape_character, strip_escapes(text).replace("\r\n", "\n"))
+    return re.sub(_UNFIT, escape_character, strip_escapes(text).replace("\r\n", "\n"))
 
 
 def clean_xml_line(text: str) -> str:

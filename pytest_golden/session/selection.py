@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.history.changes import MANIFEST_DIGEST, SHARD
+from pytest_golden.history.run_environment import MANIFEST_DIGEST, SHARD
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.session.item import GoldenItem
 from pytest_golden.verify.shards import PLAN_NAME, Shard, ShardPlan, complete_plan, read_plan, total_seconds

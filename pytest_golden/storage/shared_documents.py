@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _KEEP = Prepared(insert_if_absent(documents), "digest", "body")
 _DIGITS = 32
+#: What names the document of a result's inputs, in its JSON, and that of the ignored files, in a run's facts.
+INPUTS_DIGEST, IGNORED_DIGEST = "inputs_digest", "ignored_digest"
 
 
 def keep_document(connection: Connection, body: Any) -> str:

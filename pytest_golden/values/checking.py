@@ -70,6 +70,10 @@ def check_text(field: str, text: object) -> str:
     return text
 
 
+#: Errors that a row written by another program can cause.
+DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
 def check_time(field: str, moment: object) -> datetime:
     """Return the timestamp in UTC. Raise a `ValueError` that names the field for anything but an aware datetime."""
     if type(moment) is datetime and moment.tzinfo is UTC:

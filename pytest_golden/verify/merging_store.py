@@ -16,8 +16,9 @@ from pytest_golden.errors import StorageError
 from pytest_golden.gate.events import was_found_killed
 from pytest_golden.gate.state_folder import LOCK_NAME
 from pytest_golden.gate.store import count_streak
-from pytest_golden.history.changes import MANIFEST_DIGEST, SHARD, read_verdict
+from pytest_golden.history.changes import read_verdict
 from pytest_golden.history.past_store import list_expected
+from pytest_golden.history.run_environment import MANIFEST_DIGEST, SHARD
 from pytest_golden.journal.agent_rules import find_rules, parse_rules
 from pytest_golden.journal.transfer.lines import read_again
 from pytest_golden.journal.transfer.service import Intake

@@ -8,8 +8,7 @@ from sqlalchemy import func, select
 
 from pytest_golden.clock import new_id
 from pytest_golden.errors import JournalError, StorageError
-from pytest_golden.gate.store import close_interrupted, record_event
-from pytest_golden.history.changes import InterruptedRun
+from pytest_golden.gate.store import InterruptedRun, close_interrupted, record_event
 from pytest_golden.history.checkout import Checkout
 from pytest_golden.history.past_store import find_last_pass, list_projects, list_results
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, JournalEntry, RoutedBy

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.store import record_event
-from pytest_golden.history.changes import MANIFEST_DIGEST, SHARD
+from pytest_golden.history.run_environment import MANIFEST_DIGEST, SHARD
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.store import Store
