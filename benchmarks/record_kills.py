@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,7 +43,7 @@ class Series(NamedTuple):
 
     name: str
     options: tuple[str, ...]
-    find_victim: Callable[[int], int]
+    find_victim: Callable[[subprocess.Popen[str], Path], int]
     goes_on: bool = False
 
 
@@ -84,7 +85,7 @@ def run_and_kill(root: Path, series: Series, chance: random.Random) -> set[str]:
         said.append(line)
         printed.update(RESULT_LINE.findall(line))
     time.sleep(delay)
-    victim = series.find_victim(gate.pid)
+    victim = series.find_victim(gate, root)
     if victim:
         os.kill(victim, signal.SIGKILL)
     for line in gate.stdout:
@@ -93,16 +94,15 @@ def run_and_kill(root: Path, series: Series, chance: random.Random) -> set[str]:
     return printed
 
 
-def find_worker(controller: int) -> int:
-    """Return the id of one of the controller's workers, 0 when there is none at this moment."""
-    try:
-        children = psutil.Process(controller).children()
-        # How execnet starts an interpreter, which has changed.
-        told = {child.pid: " ".join(child.cmdline()) for child in children}
-        workers = [pid for pid, line in told.items() if "execnet" in line or "stdin.readline()" in line]
-    except psutil.Error:
-        return 0
-    return workers[0] if workers else 0
+def find_worker(_: subprocess.Popen[str], root: Path) -> int:
+    """Return the id of one of the workers in a workspace, 0 when there is none at this moment."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            line = " ".join(process.cmdline())
+            # How execnet starts an interpreter, which has changed.
+            if ("execnet" in line or "stdin.readline()" in line) and process.cwd() == str(root.resolve()):
+                return process.pid
+    return 0
 
 
 def list_runs(root: Path) -> dict[str, bool]:
@@ -174,8 +174,8 @@ def main() -> None:
     print(f"seed {seed}", flush=True)
     chance = random.Random(seed)
     every_series = (
-        Series("pytest alone", (), lambda pid: pid),
-        Series("controller of -n 2", ("-n", "2"), lambda pid: pid),
+        Series("pytest alone", (), lambda gate, _: gate.pid),
+        Series("controller of -n 2", ("-n", "2"), lambda gate, _: gate.pid),
         Series("worker of -n 2", ("-n", "2"), find_worker, goes_on=True),
     )
     outcomes = [run_series(series, count, chance) for series in every_series]

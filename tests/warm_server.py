@@ -28,10 +28,10 @@ _LEFT_OUT = ("pytest_golden.fleet.", "pytest_golden.mcp.", "pytest_golden.web.")
 
 
 class _StartsPythonWarm(subprocess.Popen[bytes]):
-    """A child that starts warm too where it is this interpreter: the gates of `golden verify`, of `golden accept`, of a cycle."""
+    """A child that starts warm too where it is this interpreter, such as a gate of `golden verify` or a worker of xdist."""
 
     def __init__(self, args: Any, *more: Any, **options: Any) -> None:
-        if isinstance(args, list) and args[:2] == [sys.executable, "-m"]:
+        if isinstance(args, list) and args[0] == sys.executable and args[1].endswith(("-m", "-u", ".py")):
             args = [_PYTHON, *args[1:]]
         super().__init__(args, *more, **options)
 
@@ -122,6 +122,11 @@ def _run(streams: list[int], words: list[str], folder: str, environment: dict[st
         sys.path[0] = folder
         sys.argv[:] = [words[2], *words[3:]]
         runpy.run_module(words[2], run_name="__main__", alter_sys=True)
+    elif words[1:3] == ["-u", "-c"]:
+        sys.stdout.reconfigure(write_through=True)  # type: ignore[union-attr]
+        sys.path[0] = ""
+        sys.argv[:] = ["-c", *words[4:]]
+        exec(words[3], vars(sys.modules["__main__"]))
     else:
         sys.path[0] = str(Path(words[1]).resolve().parent)
         sys.argv[:] = words[1:]

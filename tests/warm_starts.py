@@ -30,8 +30,8 @@ _CLIENT = """\
 import _socket, marshal, os, signal, sys
 program = {program!r}
 words = [{python!r}, *([program] if program else []), *sys.argv[1:]]
-is_warm = program or words[1:] and (words[1].endswith(".py") or words[1] == "-m" and words[2] in {warm!r})
-if not is_warm:
+kind = words[1:2]
+if not (program or kind == ["-m"] and words[2] in {warm!r} or words[1:3] == ["-u", "-c"] or kind and kind[0].endswith(".py")):
     os.execv(words[0], words)
 mask = os.umask(0)
 os.umask(mask)
@@ -55,7 +55,7 @@ os._exit(code)
 
 @contextmanager
 def starting_warm() -> Iterator[Path]:
-    """Serve warm starts, and give a folder with `pytest`, `golden` and a `python` that starts scripts and `-m` with one of these warm."""
+    """Serve warm starts, and give a folder with `pytest`, `golden` and a `python` that starts scripts, `-u -c` and `-m` with one of these warm."""
     with tempfile.TemporaryDirectory() as name:
         folder, scripts = Path(name), Path(sys.executable).parent
         for program, script in (("python", ""), *((one, str(scripts / one)) for one in _PROGRAMS)):

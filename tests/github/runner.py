@@ -31,9 +31,9 @@ class Run:
 
 
 class Runner:
-    """A runner with its own temporary folder, cache and artifacts. `commands` is a folder that comes first in PATH."""
+    """A runner with its own temporary folder, cache and artifacts. `commands` is a folder that comes first in PATH, `programs` the next."""
 
-    def __init__(self, place: Path, workspace: Path, api: str) -> None:
+    def __init__(self, place: Path, workspace: Path, api: str, programs: Path) -> None:
         self.temporary = place / "temp"
         self.cache = place / "cache"
         self.artifacts = place / "artifacts"
@@ -42,6 +42,7 @@ class Runner:
             folder.mkdir(parents=True)
         self.workspace = workspace
         self.api = api
+        self._path = [str(self.commands), str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
         self.runs = 0
 
     def write_command(self, name: str, script: str) -> None:
@@ -89,7 +90,7 @@ class Runner:
                 for name, value in os.environ.items()
                 if not name.startswith(("COVERAGE_", "GITHUB", "GOLDEN", "PYTEST"))
             },
-            "PATH": f"{self.commands}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": ":".join(self._path),
             "CI": "true",
             "GITHUB_ACTIONS": "true",
             "GITHUB_ACTION_PATH": str(ACTION),

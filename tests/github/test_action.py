@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.docs.documents import REPOSITORY
+from tests.gate_processes import WITHOUT_PLUGINS
 from tests.github.comments_api import CommentsApi
 from tests.github.runner import ACTION, Runner
 
@@ -53,7 +54,7 @@ def origin(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def runner(tmp_path: Path, origin: Path, api: CommentsApi) -> Runner:
+def runner(tmp_path: Path, origin: Path, api: CommentsApi, warm_starts: Path) -> Runner:
     """A runner in a shallow clone of a pull request's branch, which has no branch `main` of origin."""
     git(origin, "checkout", "-q", "-b", "change")
     (origin / "note.txt").write_text("a change\n")
@@ -61,7 +62,7 @@ def runner(tmp_path: Path, origin: Path, api: CommentsApi) -> Runner:
     git(origin, "commit", "-q", "-m", "A change")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "--depth=1", "--single-branch", "-b", "change", origin.as_uri(), str(clone))
-    runner = Runner(tmp_path / "runner", clone, api.url)
+    runner = Runner(tmp_path / "runner", clone, api.url, warm_starts)
     for name, script in NO_SUDO.items():
         runner.write_command(name, script)
     return runner
@@ -93,7 +94,7 @@ def write_comment(summary: Path, api: CommentsApi) -> str:
     return done.stdout
 
 
-PYTEST = " ".join([sys.executable, "-m", "pytest", "-p", "no:cacheprovider"])
+PYTEST = " ".join(["python", "-m", "pytest", "-p", "no:cacheprovider", *WITHOUT_PLUGINS])
 
 
 def test_a_pull_request_gets_one_comment_which_is_updated_and_the_journal_is_kept(
@@ -164,7 +165,7 @@ def test_a_fork_gets_the_summary_only(runner: Runner, api: CommentsApi) -> None:
 
 def test_a_token_that_may_not_write_is_a_notice_and_no_failure(runner: Runner, api: CommentsApi) -> None:
     api.refuses = 403
-    run = runner.run(pull_request(), pytest=f"{sys.executable} -c pass", keep_journal="false", artifact="")
+    run = runner.run(pull_request(), pytest="true", keep_journal="false", artifact="")
     assert run.code == 0, run.log
     assert "::notice title=golden comment::no comment on the pull request (403 Forbidden)" in run.log
 
@@ -230,7 +231,7 @@ def test_the_base_is_asked_for_with_one_authorization_though_the_checkout_left_o
 
 
 def test_a_push_compares_no_floor_and_comments_nothing(runner: Runner, api: CommentsApi) -> None:
-    run = runner.run({"event": {}}, pytest=f"{sys.executable} -c pass", keep_journal="false", artifact="")
+    run = runner.run({"event": {}}, pytest="true", keep_journal="false", artifact="")
     assert "the floor is not compared" in run.log
     assert "ref" not in run.steps["base"]["outputs"]
     assert api.requests == []

@@ -23,8 +23,9 @@ WORKFLOW = REPOSITORY / ".github" / "workflows" / "golden-shards.yml"
 class Workflow:
     """The workflow's jobs, each in a clone of its own."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, programs: Path) -> None:
         self._place = place
+        self._programs = programs
         told = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
         self._jobs = told["jobs"]
         # PyYAML reads the key `on` as true.
@@ -37,7 +38,7 @@ class Workflow:
     def clone(self, name: str) -> Runner:
         clone = self._place / name / "clone"
         git(self._place, "clone", "-q", (self._place / "origin").as_uri(), str(clone))
-        runner = Runner(self._place / name / "runner", clone, "http://127.0.0.1:9")
+        runner = Runner(self._place / name / "runner", clone, "http://127.0.0.1:9", self._programs)
         runner.write_command("sysctl", "echo 0")
         return runner
 
@@ -61,12 +62,12 @@ class Workflow:
 
 
 @pytest.fixture
-def workflow(tmp_path: Path) -> Workflow:
+def workflow(tmp_path: Path, warm_starts: Path) -> Workflow:
     folder = make_floor(tmp_path / "origin")
     (folder / ".gitignore").write_text(".golden/\n")
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "What git leaves out")
-    return Workflow(tmp_path)
+    return Workflow(tmp_path, warm_starts)
 
 
 def test_shards_run_everything_once_and_are_joined(workflow: Workflow) -> None:

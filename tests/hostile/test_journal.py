@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,9 +57,11 @@ def count_rows(store: Store) -> dict[str, int]:
         }
 
 
-def test_no_acknowledged_write_is_lost_when_writers_are_killed(location: str | Path, tmp_path: Path) -> None:
+def test_no_acknowledged_write_is_lost_when_writers_are_killed(
+    location: str | Path, tmp_path: Path, warm_starts: Path
+) -> None:
     ended = subprocess.run(
-        [sys.executable, str(KILLS), "--store", str(location), "--writers", "3", "--writes", "40", "--kills", "2"],
+        [warm_starts / "python", KILLS, "--store", str(location), "--writers", "3", "--writes", "40", "--kills", "2"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
