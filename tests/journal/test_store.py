@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
-import sys
 from collections import Counter
 from datetime import timedelta
 from itertools import count
@@ -379,7 +377,8 @@ def test_a_signal_says_the_same_to_the_database_however_many_expectations_there_
 PROCESSES, ROUNDS = 8, 6
 # Each process answers its own question and, with the others, one that all of them have.
 WRITE = """
-import sys
+import sys, warnings
+warnings.simplefilter("error")
 from pytest_golden.journal.service import Journal
 location, who, rounds = sys.argv[1:]
 with Journal.open(location) as journal:
@@ -393,22 +392,17 @@ with Journal.open(location) as journal:
 """
 
 
-def start(location: str | Path, who: str, rounds: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", WRITE, str(location), who, str(rounds)],
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-
-
-def test_nothing_is_lost_and_news_said_by_many_has_one_effect(location: str | Path) -> None:
+def test_nothing_is_lost_and_news_said_by_many_has_one_effect(location: str | Path, warm_starts: Path) -> None:
     with Journal.open(location) as journal:
         shared = journal.log_intent("watch", agent_id="watcher")
         journal.log_outcome(
             shared.id, "success", expectations=[{"description": "all green", "match_hint": {"pr": "all"}}]
         )
-        writers = [start(location, f"agent{number}", ROUNDS) for number in range(PROCESSES)]
+        command = [str(warm_starts / "python"), "-u", "-c", WRITE, str(location)]
+        writers = [
+            subprocess.Popen([*command, f"agent{number}", str(ROUNDS)], stdout=subprocess.PIPE, encoding="utf-8")
+            for number in range(PROCESSES)
+        ]
         told = [writer.communicate(timeout=120)[0].split() for writer in writers]
         assert [writer.returncode for writer in writers] == [0] * PROCESSES
         for ids in told:
@@ -423,18 +417,3 @@ def test_nothing_is_lost_and_news_said_by_many_has_one_effect(location: str | Pa
         assert counted == [PROCESSES * ROUNDS + 1, PROCESSES * ROUNDS + 1, PROCESSES * ROUNDS + ROUNDS]
         began = connection.execute(select(entries.c.number, entries.c.id).order_by(entries.c.number)).all()
         assert len({row.number for row in began}) == len(began)
-
-
-def test_what_was_confirmed_outlives_its_writer(location: str | Path) -> None:
-    for number in range(2):
-        writer = start(location, f"agent{number}", 10_000)
-        assert writer.stdout is not None
-        confirmed = [writer.stdout.readline().strip() for _ in range(5)]
-        writer.kill()
-        confirmed += [line.strip() for line in writer.stdout if line.endswith("\n")]
-        writer.stdout.close()
-        writer.wait(60)
-        with Journal.open(location) as journal:
-            assert all(journal.get(one).assessment == "success" for one in confirmed)
-            # Whoever comes after one that was killed need not wait.
-            assert journal.log_intent("go on", agent_id="next").assessment == "open"

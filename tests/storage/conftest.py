@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -15,10 +15,11 @@ from tests.requirement import lack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+_PROGRAMS = Path(sys.executable).parent
 _PREPARED = """
-import json, os, sys
+import json, os, sys, warnings
+warnings.simplefilter("error")
 from pathlib import Path
 from pytest_golden.errors import StorageError
 from pytest_golden.storage.shared_documents import keep_document, read_document
@@ -83,17 +84,16 @@ def elsewhere() -> Elsewhere:
 
 def command(code: str) -> list[str]:
     """Return the command of a process that runs code; the store's path is its argument."""
-    return [sys.executable, "-W", "error", "-c", _PREPARED + textwrap.dedent(code)]
+    return [sys.executable, "-u", "-c", _PREPARED + textwrap.dedent(code)]
 
 
-def start(code: str, path: Path) -> subprocess.Popen[str]:
-    """Start code in a process of its own, to talk with line by line."""
+def start(code: str, path: Path, programs: Path = _PROGRAMS) -> subprocess.Popen[str]:
+    """Start code in a process of its own with the Python of a folder, to talk with line by line."""
     return subprocess.Popen(
-        [*command(code), str(path)],
+        [str(programs / "python"), *command(code)[1:], str(path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         encoding="utf-8",
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
 
 

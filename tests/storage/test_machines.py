@@ -118,11 +118,15 @@ def test_folder_that_cannot_be_written_holds_no_new_store(tmp_path: Path, elsewh
     assert elsewhere((), folder / "below" / "golden.db", opening) == "read_only"
 
 
-def test_what_waits_in_a_log_in_a_read_only_folder_is_not_passed_over(tmp_path: Path, elsewhere: Elsewhere) -> None:
+def test_what_waits_in_a_log_in_a_read_only_folder_is_not_passed_over(
+    tmp_path: Path, elsewhere: Elsewhere, warm_starts: Path
+) -> None:
     folder = tmp_path / "state"
     digest = make_store(folder / "golden.db")
     writer = start(
-        "store = Store.open(path)\nprint(keep(store, 1), flush=True)\nos.kill(os.getpid(), 9)", folder / "golden.db"
+        "store = Store.open(path)\nprint(keep(store, 1), flush=True)\nos.kill(os.getpid(), 9)",
+        folder / "golden.db",
+        warm_starts,
     )
     assert hear(writer)
     end(writer)
@@ -132,31 +136,34 @@ def test_what_waits_in_a_log_in_a_read_only_folder_is_not_passed_over(tmp_path: 
     assert facts["writing"] == facts["reading"] == "read_only"
 
 
-def test_processes_that_open_a_new_file_at_once_all_get_it(path: Path) -> None:
+def test_processes_that_open_a_new_file_at_once_all_get_it(path: Path, warm_starts: Path) -> None:
     code = """
         print("ready")
         input()
         with Store.open(path) as store:
-            print(keep(store, os.getpid()))
+            print(keep(store, [os.getpid()]), os.getpid())
     """
-    openers = [start(code, path) for _ in range(5)]
+    openers = [start(code, path, warm_starts) for _ in range(5)]
     assert [hear(opener) for opener in openers] == ["ready"] * 5
     for opener in openers:
         say(opener, "go")
-    digests = [hear(opener) for opener in openers]
+    digests = dict(hear(opener).split() for opener in openers)
     assert [end(opener) for opener in openers] == [0] * 5
     with Store.open(path) as store, store.read() as connection:
-        assert sorted(read_document(connection, digest) for digest in digests) == sorted(o.pid for o in openers)
+        assert len(digests) == 5
+        assert {digest: read_document(connection, digest) for digest in digests} == {
+            digest: [int(pid)] for digest, pid in digests.items()
+        }
     assert check_store(path).problems == ()
 
 
-def test_killed_writers_lose_nothing_that_was_confirmed(path: Path) -> None:
+def test_killed_writers_lose_nothing_that_was_confirmed(path: Path, warm_starts: Path) -> None:
     code = """
         with Store.open(path) as store:
             for number in range(100_000):
                 print(keep(store, [os.getpid(), number, "x" * 300]), flush=True)
     """
-    writers = [start(code, path) for _ in range(8)]
+    writers = [start(code, path, warm_starts) for _ in range(8)]
     confirmed = []
     chance = random.Random(3)
     for writer in writers:
@@ -173,7 +180,9 @@ def test_killed_writers_lose_nothing_that_was_confirmed(path: Path) -> None:
     assert check_store(path).problems == ()
 
 
-def test_process_killed_while_it_makes_the_tables_leaves_a_file_that_the_next_one_takes(path: Path) -> None:
+def test_process_killed_while_it_makes_the_tables_leaves_a_file_that_the_next_one_takes(
+    path: Path, warm_starts: Path
+) -> None:
     code = """
         import pytest_golden.storage.upgrading as module
         def upgrade(*arguments, real=module.upgrade):
@@ -182,7 +191,7 @@ def test_process_killed_while_it_makes_the_tables_leaves_a_file_that_the_next_on
         module.upgrade = upgrade
         Store.open(path)
     """
-    assert end(start(code, path)) == -9
+    assert end(start(code, path, warm_starts)) == -9
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
     make_store(path)

@@ -11,7 +11,7 @@ from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.store import Store
 from tests.journal.transfer.forks import CALLS, Fork, make_forks, merged
 
-SLOW = settings(max_examples=12, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=6, suppress_health_check=list(HealthCheck))
 Calls = list[tuple[Any, ...]]
 
 
@@ -75,7 +75,7 @@ def test_an_import_gives_what_was_exported(calls: Calls) -> None:
     other.store.close()
 
 
-@settings(max_examples=5, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(CALLS, CALLS, CALLS)
 def test_a_merged_store_is_whole(first: Calls, one: Calls, other: Calls) -> None:
     left, right = make_forks([first, one, other])
