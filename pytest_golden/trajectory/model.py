@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc, monotonic_seconds, new_id, utc_now
@@ -291,11 +290,6 @@ class Trajectory(VersionedShape):
             last = iso_utc(self.steps[-1].timestamp)
             raise ValueError(f"completed_at {iso_utc(moment)} is before the last step's timestamp, {last}")
         return moment, (moment - self.started_at) / _ONE_MS
-
-
-def collect_steps(steps: Iterable[Step]) -> FrozenSequence[Step]:
-    """Collect steps in a sequence; each must fit after those before it, as in `Trajectory.with_step`."""
-    return reduce(_with_step, steps, FrozenSequence())
 
 
 def _with_step(steps: FrozenSequence[Step], step: Step) -> FrozenSequence[Step]:

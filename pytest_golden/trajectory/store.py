@@ -10,10 +10,10 @@ from sqlalchemy import bindparam, insert, or_, select
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import trajectories
 from pytest_golden.storage.statements import Prepared
-from pytest_golden.trajectory.building import settle_dict_form
 from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.trajectory.vocabulary import TrajectoryOutcome
-from pytest_golden.values.checking import parse_time
+from pytest_golden.values.checking import check_mapping, list_items, parse_time
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -76,13 +76,17 @@ def find_trajectory(connection: Connection, trajectory_id: str) -> Trajectory | 
 
 
 def find_dict_form(connection: Connection, trajectory_id: str) -> dict[str, Any] | None:
-    """Find the dict form of a trajectory by its id: of one with many steps that is there much sooner.
+    """Find the dict form of a trajectory by its id, much faster than `find_trajectory`: its steps are taken as they were stored.
 
     Raises:
-        ValueError: a newer program wrote it.
+        ValueError: it is damaged, or a newer program wrote it.
     """
     body = connection.scalar(_FIND, {"trajectory_id": trajectory_id})
-    return None if body is None else settle_dict_form(body)
+    if body is None:
+        return None
+    about = Trajectory.from_parts(check_mapping("a trajectory", body), FrozenSequence(), FrozenSequence()).to_dict()
+    parts = {name: list_items(name, body.get(name, ())) for name in ("steps", "state_snapshots")}
+    return about | {name: [check_mapping(name, one) for one in items] for name, items in parts.items()}
 
 
 def find_kept(connection: Connection, run: str, limit: int) -> tuple[KeptTrajectory, ...]:

@@ -12,7 +12,7 @@ from pytest_golden.errors import StorageError
 from pytest_golden.storage.schema import trajectories
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.store import find_trajectory, insert_trajectory
+from pytest_golden.trajectory.store import find_dict_form, find_trajectory, insert_trajectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +51,31 @@ def test_what_is_kept_is_found_again(store: Store, as_dict: bool) -> None:
     assert (row.entry_id, row.project, row.agent_id, row.outcome) == ("entry_1", "sales", "golden", "failure")
     assert (row.completed_at - row.started_at, row.duration_ms, row.steps_total) == (60_000, 60_000.0, 1)
     assert row.started_at == 1_767_268_800_000
+
+
+def test_dict_form_is_the_one_that_was_kept(store: Store) -> None:
+    trajectory = Trajectory.new({"runner": "python"}, started_at=NOON).add_step("reasoning", {"plan": [1, None]})
+    trajectory = trajectory.add_step("action", "load", duration_ms=5, parent_step_id=trajectory.steps[0].id)
+    trajectory = trajectory.add_snapshot({"rows": 3}, step_id=trajectory.steps[0].id).complete("failure", "boom")
+    with store.write() as connection:
+        insert_trajectory(connection, trajectory)
+    with store.read() as connection:
+        found = find_dict_form(connection, trajectory.id)
+        assert found == trajectory.to_dict()
+        assert list(found) == list(trajectory.to_dict())
+        assert find_dict_form(connection, "traj_other") is None
+
+
+@pytest.mark.parametrize(
+    "change", [{"schema_version": 99}, {"id": ""}, {"outcome": "fine"}, {"steps": None}, {"steps": ["load"]}]
+)
+def test_damaged_dict_form_is_refused(store: Store, change: dict[str, object]) -> None:
+    trajectory = a_trajectory()
+    with store.write() as connection:
+        insert_trajectory(connection, trajectory)
+        connection.execute(trajectories.update().values(body={**trajectory.to_dict(), **change}))
+    with store.read() as connection, pytest.raises(ValueError):  # noqa: PT011 - each has its own words
+        find_dict_form(connection, trajectory.id)
 
 
 def test_open_one_that_belongs_to_nothing_can_be_kept(store: Store) -> None:

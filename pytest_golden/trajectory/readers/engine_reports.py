@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.trajectory.readers.files import find_written, read_json
+from pytest_golden.storage.folder import open_regular
 from pytest_golden.trajectory.readers.model import StepDraft, StepReading, order_by_start
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration
-from pytest_golden.values.checking import parse_time
+from pytest_golden.values.checking import as_mapping, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_golden.trajectory.readers.model import RunFacts, StepReader, ViewFiles
 
 _LOG = logging.getLogger(__name__)
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 
 
 def read_all(readers: Iterable[StepReader], view: ViewFiles, outcome: RunFacts) -> tuple[StepReading, ...]:
@@ -42,20 +43,43 @@ def _read_one(reader: StepReader, view: ViewFiles, outcome: RunFacts) -> StepRea
     return StepReading(warnings=(f"step reader {name} gave {type(reading).__name__} instead of a StepReading",))
 
 
-def _read_reports(
-    found: Iterable[tuple[str, Path]], read: Callable[[Any], list[StepDraft | None]], what: str, unusable: str
-) -> StepReading:
-    """Return the steps of all reports; `read` gives None for each part of a report that is not usable."""
-    drafts: list[StepDraft | None] = []
-    warnings = []
-    for relative, path in found:
-        try:
-            drafts += read(read_json(path))
-        except (OSError, ValueError) as error:
-            warnings.append(f"{what} {relative} cannot be read: {error}")
-    if lost := drafts.count(None):
-        warnings.append(f"{lost} {unusable}")
-    return StepReading(tuple(draft for draft in drafts if draft is not None), lost, tuple(warnings))
+class ReportReader(NamedTuple):
+    """Reads each report of one engine that this run wrote; an old one that it left unchanged is not this run's.
+
+    `parse` gives None for each part of a report that is not usable; `title` and `unusable` are for warnings.
+    """
+
+    name: str
+    path: re.Pattern[str]
+    parse: Callable[[Any], list[StepDraft | None]]
+    title: str
+    unusable: str
+
+    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
+        """Return the steps of all reports, by the paths of these."""
+        drafts: list[StepDraft | None] = []
+        warnings = []
+        for relative in filter(self.path.search, sorted({*outcome.write_set.created, *outcome.write_set.changed})):
+            path = view.find_file(relative)
+            try:
+                drafts += [] if path is None else self.parse(_read_json(path))
+            except (OSError, ValueError) as error:
+                warnings.append(f"{self.title} {relative} cannot be read: {error}")
+        if lost := drafts.count(None):
+            warnings.append(f"{lost} {self.unusable}")
+        return StepReading(tuple(draft for draft in drafts if draft is not None), lost, tuple(warnings))
+
+
+def _read_json(path: Path) -> Any:
+    """Read one JSON document of at most 64 MiB; NaN and infinities become text. The pipeline that wrote it is not trusted."""
+    with open_regular(path) as file:
+        content = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES} bytes")
+    try:
+        return json.loads(content, parse_constant=str)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _scalar(given: Any) -> Any:
@@ -63,12 +87,11 @@ def _scalar(given: Any) -> Any:
 
 
 def _member(given: Any, key: str) -> Mapping[str, Any]:
-    value = given.get(key) if isinstance(given, dict) else None
-    return value if isinstance(value, dict) else {}
+    return as_mapping(as_mapping(given).get(key))
 
 
 def _list(given: Any, key: str) -> list[Any]:
-    value = given.get(key) if isinstance(given, dict) else None
+    value = as_mapping(given).get(key)
     return value if isinstance(value, list) else []
 
 
@@ -79,21 +102,9 @@ def _milliseconds(seconds: Any) -> float | None:
         return None
 
 
-# <story path>/<pipeline>/<date>/run_<time>.json
+# <story path>/<pipeline>/<date>/run_<time>.json; the lineage files beside them have no such nodes.
 _STORY_PATH = re.compile(r"(?:^|/)[^/]+/\d{4}-\d{2}-\d{2}/run_[^/]*\.json$")
 _TAKEN_AS_THEY_ARE = ("operation", "status", "rows_in", "rows_out", "rows_written")
-
-
-class OdibiStoryReader:
-    """Reads the stories that this run wrote. Odibi's lineage files beside them have no such nodes."""
-
-    name = "odibi"
-
-    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
-        """Return one step a node, in the order in which Odibi lists them."""
-        found = find_written(view, outcome, lambda name: _STORY_PATH.search(name) is not None)
-        unusable = "nodes in Odibi's stories have no name or no usable figures"
-        return _read_reports(found, _read_story, "Odibi's story", unusable)
 
 
 def _read_story(story: Any) -> list[StepDraft | None]:
@@ -115,7 +126,7 @@ def _read_node(node: Any, story: Mapping[str, Any]) -> StepDraft | None:
 
 
 def _facts(node: Mapping[str, Any], story: Mapping[str, Any]) -> dict[str, Any]:
-    facts: dict[str, Any] = {"reader": OdibiStoryReader.name, "pipeline": _scalar(story["pipeline_name"])}
+    facts: dict[str, Any] = {"reader": "odibi", "pipeline": _scalar(story["pipeline_name"])}
     facts |= {key: _scalar(node.get(key)) for key in _TAKEN_AS_THEY_ARE}
     facts["depends_on"] = _dependencies(node, story)
     if error_type := node.get("error_type"):
@@ -161,34 +172,21 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 _TEST_KINDS = frozenset({"test", "unit_test"})
 
 
-class DbtRunResultsReader:
-    """Reads each `run_results.json` that this run wrote, in any target folder."""
-
-    name = "dbt"
-
-    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
-        """Return one step a result, sorted by start."""
-        found = find_written(view, outcome, lambda name: PurePosixPath(name).name == "run_results.json")
-        unusable = "results in dbt's run_results.json have no unique_id or no usable figures"
-        return _read_reports(found, _read_run_results, "dbt's", unusable)
-
-
 def _read_run_results(document: Any) -> list[StepDraft | None]:
-    invocation = _member(document, "metadata").get("invocation_id")
-    invocation_id = invocation if isinstance(invocation, str) else None
+    invocation_id = _scalar(_member(document, "metadata").get("invocation_id"))
     drafts = [_read_result(result, invocation_id) for result in _list(document, "results")]
     # dbt lists results as they end, in several threads.
     usable = order_by_start((draft for draft in drafts if draft is not None), lambda draft: draft.timestamp, _FIRST)
     return [*usable, *[None] * (len(drafts) - len(usable))]
 
 
-def _read_result(result: Any, invocation_id: str | None) -> StepDraft | None:
+def _read_result(result: Any, invocation_id: Any) -> StepDraft | None:
     if not isinstance(result, dict) or not isinstance(result.get("unique_id"), str) or not result["unique_id"].strip():
         return None
     status = _scalar(result.get("status"))
     message = _scalar(result.get("message"))
     metadata = {
-        "reader": DbtRunResultsReader.name,
+        "reader": "dbt",
         "status": status,
         "message": message,
         "failures": _scalar(result.get("failures")),
@@ -222,4 +220,14 @@ def _start_of(result: Mapping[str, Any]) -> datetime | None:
         return None
 
 
-DEFAULT_READERS: tuple[StepReader, ...] = (OdibiStoryReader(), DbtRunResultsReader())
+ODIBI = ReportReader(
+    "odibi", _STORY_PATH, _read_story, "Odibi's story", "nodes in Odibi's stories have no name or no usable figures"
+)
+DBT = ReportReader(
+    "dbt",
+    re.compile(r"(?:^|/)run_results\.json$"),
+    _read_run_results,
+    "dbt's",
+    "results in dbt's run_results.json have no unique_id or no usable figures",
+)
+DEFAULT_READERS: tuple[StepReader, ...] = (ODIBI, DBT)

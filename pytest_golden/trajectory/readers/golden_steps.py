@@ -21,27 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from pytest_golden.trajectory.readers.model import RunFacts, ViewFiles
-
 MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_FILE_BYTES = 1024 * 1024 * 1024
 # Of too many lines the first and the last ones are kept: they say how the run began and how it ended.
 _FIRST_LINES, _FIRST_BYTES = 90_000, 12 * 1024 * 1024
 _LAST_LINES, _LAST_BYTES = 10_000, 8 * 1024 * 1024
 _MAX_WARNINGS = 20
-
-
-class GoldenStepsReader:
-    """Reads the steps file of one run, whose host path only the gateway knows."""
-
-    name = "golden_steps"
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:  # noqa: ARG002 - the protocol's arguments
-        """Read the file; return an empty reading if it does not exist."""
-        return read_golden_steps(self._path)
 
 
 def read_golden_steps(path: Path, *, limit_bytes: int = MAX_FILE_BYTES) -> StepReading:

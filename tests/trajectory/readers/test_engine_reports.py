@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.trajectory.readers.engine_reports import (
+    DBT,
     DEFAULT_READERS,
-    DbtRunResultsReader,
-    OdibiStoryReader,
+    ODIBI,
     read_all,
 )
 from pytest_golden.trajectory.readers.model import StepDraft, StepReading
@@ -112,7 +112,7 @@ def _run_odibi(folder: Path, column: str) -> StepReading:
     )
     (folder / "odibi.yaml").write_text(PROJECT.replace("COLUMN", column))
     subprocess.run([sys.executable, "-c", RUN_ODIBI], cwd=folder, capture_output=True, timeout=120, check=False)
-    return OdibiStoryReader().read(Folder(folder), run_that_wrote_all(folder))
+    return ODIBI.read(Folder(folder), run_that_wrote_all(folder))
 
 
 @pytest.mark.odibi
@@ -146,7 +146,7 @@ def _read(tmp_path: Path, story: Any, path: str = STORY_PATH, write_set: Written
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(story if isinstance(story, str) else json.dumps(story))
-    return OdibiStoryReader().read(Folder(tmp_path), Run(write_set or Written(changed=(path,))))
+    return ODIBI.read(Folder(tmp_path), Run(write_set or Written(changed=(path,))))
 
 
 def test_a_story_that_this_run_did_not_write_is_not_read(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_a_real_build_gives_one_step_a_result(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-m", "dbt.cli.main", "build", "--profiles-dir", ".", "--no-send-anonymous-usage-stats"]
     subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=False)
-    reading = DbtRunResultsReader().read(Folder(tmp_path), run_that_wrote_all(tmp_path))
+    reading = DBT.read(Folder(tmp_path), run_that_wrote_all(tmp_path))
     steps = {step.content.split(".")[2]: step for step in reading.steps}
     assert (reading.lost_count, reading.warnings) == (0, ())
     assert steps["orders"].metadata["status"] == "success"
@@ -277,7 +277,7 @@ def _read_of_dbt_run_results(
 ) -> StepReading:
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / path).write_text(document if isinstance(document, str) else json.dumps(document))
-    return DbtRunResultsReader().read(Folder(tmp_path), Run(Written(**(written or {"created": (path,)}))))
+    return DBT.read(Folder(tmp_path), Run(Written(**(written or {"created": (path,)}))))
 
 
 def _result(name: str, start: str | None = None, **more: Any) -> dict[str, Any]:
@@ -336,5 +336,5 @@ def test_a_document_that_is_too_large_is_a_warning(tmp_path: Path) -> None:
     with (tmp_path / "target" / "run_results.json").open("wb") as file:
         file.truncate(limit_bytes + 1)
     written = Run(Written(created=("target/run_results.json",)))
-    reading = DbtRunResultsReader().read(Folder(tmp_path), written)
+    reading = DBT.read(Folder(tmp_path), written)
     assert f"larger than {limit_bytes} bytes" in reading.warnings[0]

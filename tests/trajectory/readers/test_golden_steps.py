@@ -3,12 +3,11 @@ from __future__ import annotations
 import os
 import sys
 from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.trajectory.readers.golden_steps import GoldenStepsReader, read_golden_steps
+from pytest_golden.trajectory.readers.golden_steps import read_golden_steps
 from pytest_golden.trajectory.readers.model import StepReading
 
 if TYPE_CHECKING:
@@ -175,8 +174,6 @@ def test_of_too_many_lines_the_first_and_the_last_are_kept(tmp_path: Path) -> No
 
 def test_a_file_that_is_absent_or_no_file_gives_no_steps(tmp_path: Path) -> None:
     assert read_golden_steps(tmp_path / "absent") == StepReading()
-    view: Any = SimpleNamespace()
-    assert GoldenStepsReader(tmp_path / "absent").read(view, view) == StepReading()
     reading = read_golden_steps(tmp_path)
     assert (reading.steps, reading.lost_count) == ((), 0)
     assert "cannot be read" in reading.warnings[0]
