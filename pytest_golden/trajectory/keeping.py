@@ -15,16 +15,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.clock import CROCKFORD, READABLE, millisecond_digits, random_digits
+from pytest_golden.clock import CROCKFORD, millisecond_digits, random_digits
 from pytest_golden.errors import GoldenError
 from pytest_golden.trajectory import jsonlines
-from pytest_golden.trajectory.jsonlines import LineParts, StepFields, make_step, read_trajectory
+from pytest_golden.trajectory.jsonlines import make_step, read_trajectory
 from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from pytest_golden.trajectory.jsonlines import StepFields
     from pytest_golden.trajectory.model import Trajectory
     from pytest_golden.trajectory.step import StateSnapshot
     from pytest_golden.trajectory.vocabulary import Importance
@@ -35,9 +36,7 @@ _FLAGS = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _PAIRS = tuple(map("".join, itertools.product(CROCKFORD, repeat=2)))
 _ID_PREFIX = "step_"
 _RANDOM_PART = slice(15, 25)
-_COUNT_PART = slice(25, 31)
 _ID_LENGTH = 31
-_MOST_IDS = 32**6
 
 
 class KeptInMemory:
@@ -51,11 +50,7 @@ class KeptInMemory:
         self._snapshots: list[StateSnapshot] = []
         self._open: dict[str, int] = {}
 
-    def prepare(self, fields: StepFields) -> LineParts | None:  # noqa: ARG002 - only a file prepares something
-        """Return None: memory keeps the values as they are."""
-        return None
-
-    def add_step(self, fields: StepFields, moment: datetime, _: LineParts | None, *, has_end: bool) -> None:
+    def add_step(self, fields: StepFields, moment: datetime, *, has_end: bool) -> None:
         """Keep a step with that timestamp."""
         if has_end:
             self._open[fields.id] = len(self._steps)
@@ -103,15 +98,9 @@ class KeptInFile:
         """Return how many lines were lost."""
         return self._stream.lost_count
 
-    def prepare(self, fields: StepFields) -> LineParts | None:
-        """Serialize the expensive parts before the lock is taken."""
-        return LineParts.of(fields.content, fields.metadata, fields.context)
-
-    def add_step(self, fields: StepFields, moment: datetime, parts: LineParts | None, *, has_end: bool) -> None:
+    def add_step(self, fields: StepFields, moment: datetime, *, has_end: bool) -> None:
         """Write a step's line with that timestamp."""
-        line = jsonlines.step_line(
-            fields, moment, parts or LineParts.of(fields.content, fields.metadata, fields.context), has_end=has_end
-        )
+        line = jsonlines.step_line(fields, moment, has_end=has_end)
         start = self._stream.write(line)
         if has_end and start is not None:
             self._open[fields.id] = start + len(line) - jsonlines.END_PLACE
@@ -270,39 +259,26 @@ class StepIds:
     An id is a ULID. Its random part is ten random digits of the recorder and six digits that count its steps.
     """
 
-    __slots__ = ("_count", "_earlier", "_numbers", "_random")
+    __slots__ = ("_made_with", "_numbers", "_random")
 
     def __init__(self) -> None:
-        self._earlier: dict[str, int] = {}
-        self._random = random_digits(10)
-        self._numbers = itertools.count()
-        self._count = 0
+        self._made_with: set[str] = set()
+        self.renew()
 
     def make(self) -> str:
         """Make the next id."""
         # `next` is atomic, so a signal handler that interrupts here gets another number.
         number = next(self._numbers)
-        if number >= _MOST_IDS:
-            self.renew()
-            number = next(self._numbers)
-        self._count = max(self._count, number + 1)
         digits = f"{_PAIRS[number >> 20]}{_PAIRS[number >> 10 & 1023]}{_PAIRS[number & 1023]}"
         return f"{_ID_PREFIX}{millisecond_digits()}{self._random}{digits}"
 
     def knows(self, step_id: object) -> bool:
         """Tell whether this object made the id."""
-        if not isinstance(step_id, str) or len(step_id) != _ID_LENGTH or not step_id.startswith(_ID_PREFIX):
-            return False
-        random = step_id[_RANDOM_PART]
-        made = self._count if random == self._random else self._earlier.get(random, 0)
-        try:
-            return int(step_id[_COUNT_PART].translate(READABLE), 32) < made
-        except ValueError:
-            return False
+        is_id = isinstance(step_id, str) and len(step_id) == _ID_LENGTH and step_id.startswith(_ID_PREFIX)
+        return is_id and step_id[_RANDOM_PART] in self._made_with  # type: ignore[index]  # it is text
 
     def renew(self) -> None:
         """Continue with another random part, so that a forked process and its parent never make the same id."""
-        self._earlier[self._random] = self._count
         self._random = random_digits(10)
+        self._made_with.add(self._random)
         self._numbers = itertools.count()
-        self._count = 0

@@ -19,12 +19,20 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from pytest_golden.clock import iso_utc, utc_now
 from pytest_golden.errors import GoldenError
-from pytest_golden.trajectory import vocabulary
 from pytest_golden.trajectory.jsonlines import StepFields
 from pytest_golden.trajectory.keeping import KeptInFile, KeptInMemory, StepIds
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.step import Span, error_text, find_present_step
-from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, freeze_mapping
+from pytest_golden.trajectory.vocabulary import (
+    Importance,
+    StepType,
+    TrajectoryOutcome,
+    check_duration,
+    cut_content,
+    cut_mapping,
+    freeze,
+    freeze_mapping,
+)
 from pytest_golden.values.checking import Missing, check_time, check_word
 
 if TYPE_CHECKING:
@@ -34,7 +42,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from pytest_golden.trajectory.jsonlines import LineParts
     from pytest_golden.trajectory.step import StateSnapshot
 
 _LOG = logging.getLogger(__name__)
@@ -191,7 +198,6 @@ class TrajectoryRecorder:
     ) -> str:
         # This runs for each step, so full checks follow only if a cheap one fails.
         parent = find_present_step(self) if parent_step_id is None else parent_step_id
-        prepared = self._kept.prepare(fields)
         if self._process != os.getpid():
             self._see_forks()
         with self._lock:
@@ -199,20 +205,9 @@ class TrajectoryRecorder:
                 self._refuse_when_completed("add a step")
             if parent_step_id is not None:
                 self._refuse_unknown("parent_step_id", parent_step_id)
-            step_id = self._ids.make()
-            _, kind, content, took, told, about, weight, _ = fields
-            whole = StepFields(step_id, kind, content, took, told, about, weight, parent)
-            if self._is_busy or self._waiting:
-                self._do(lambda: self._add_step(whole, prepared, timestamp, has_end=has_end))
-                return step_id
-            self._is_busy = True
-            try:
-                self._add_step(whole, prepared, timestamp, has_end=has_end)
-            finally:
-                self._is_busy = False
-            if self._waiting:
-                self._do(_do_nothing)
-        return step_id
+            whole = StepFields(self._ids.make(), *fields[1:-1], parent)
+            self._do(lambda: self._add_step(whole, timestamp, has_end=has_end))
+        return whole.id
 
     def _do(self, action: Callable[[], None]) -> None:
         """Run the action, or queue it: a signal handler may interrupt another action of its own thread."""
@@ -228,13 +223,11 @@ class TrajectoryRecorder:
         finally:
             self._is_busy = False
 
-    def _add_step(
-        self, fields: StepFields, prepared: LineParts | None, timestamp: datetime | None, *, has_end: bool
-    ) -> None:
+    def _add_step(self, fields: StepFields, timestamp: datetime | None, *, has_end: bool) -> None:
         moment = max(utc_now(), self._last_step_at) if timestamp is None else self._check_moment(timestamp)
         self._last_step_at = moment
         self._has_steps = True
-        self._kept.add_step(fields, moment, prepared, has_end=has_end)
+        self._kept.add_step(fields, moment, has_end=has_end)
 
     def _add_snapshot(self, snapshot: StateSnapshot) -> None:
         moment = self._last_snapshot_at = max(utc_now(), self._last_snapshot_at)
@@ -284,26 +277,22 @@ class TrajectoryRecorder:
         self._kept.leave_to_parent()
 
 
-def _do_nothing() -> None:
-    """Do nothing, so that only the queue runs."""
-
-
 def _settle(type_: Any, content: Any, importance: Any, metadata: Any, context: Any, duration_ms: Any) -> StepFields:
-    """Check, cut and vocabulary.freeze the fields of a step; its id, time and parent come later."""
+    """Check, cut and freeze the fields of a step; its id, time and parent come later."""
     kind = (_TYPES.get(type_) if isinstance(type_, str) else None) or check_word("type", type_, StepType)
     weight = _IMPORTANCES.get(importance) if isinstance(importance, str) else None
     if content is _MISSING:
         raise ValueError("content is missing: give what happened; None is content too")
     told = freeze_mapping("metadata", metadata)
-    kept, left_out = vocabulary.cut_mapping(told) if told else (told, 0)
-    # Most content is a short text, which needs no cut and no vocabulary.freeze.
+    kept, left_out = cut_mapping(told) if told else (told, 0)
+    # Most content is a short text, which needs no cut and is frozen already.
     if type(content) is not str or len(content) > _SHORT:
-        content, cut = vocabulary.cut_content(content)
-        content = vocabulary.freeze("content", content)
+        content, cut = cut_content(content)
+        content = freeze("content", content)
         left_out += cut
     if context is not None:
-        context, cut = vocabulary.cut_content(context)
-        context = vocabulary.freeze("context", context)
+        context, cut = cut_content(context)
+        context = freeze("context", context)
         left_out += cut
     if left_out:
         told = freeze_mapping("metadata", {**kept, "truncated_bytes": left_out})
@@ -311,7 +300,7 @@ def _settle(type_: Any, content: Any, importance: Any, metadata: Any, context: A
         "",
         kind,
         content,
-        None if duration_ms is None else vocabulary.check_duration("duration_ms", duration_ms),
+        None if duration_ms is None else check_duration("duration_ms", duration_ms),
         told,
         context,
         weight or check_word("importance", importance, Importance),
@@ -320,8 +309,8 @@ def _settle(type_: Any, content: Any, importance: Any, metadata: Any, context: A
 
 
 def _cut_snapshot(made: StateSnapshot) -> StateSnapshot:
-    state, left_out = vocabulary.cut_content(made.state)
-    told, cut = vocabulary.cut_mapping(made.metadata)
+    state, left_out = cut_content(made.state)
+    told, cut = cut_mapping(made.metadata)
     if not left_out + cut:
         return made
     return replace(made, state=state, metadata={**told, "truncated_bytes": left_out + cut})
