@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
-from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import utc_now
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# A longer text is measured only once. For texts that cannot fit the number of characters is enough.
-_LONG_TEXT = 1_000
 _MOST_OF_MARK = 64
 _MOST_OF_KEY = 200
 _SMALLEST = 96
@@ -221,17 +218,35 @@ def cut_steps(steps: tuple[str, ...], most_steps: int, most_bytes: int) -> Cut:
 
 
 def cut_json(value: Any, most_bytes: int) -> Cut:
-    """Keep as much of a value as fits, as JSON content. Small members of a mapping are kept before large ones.
+    """Keep as much of a value as fits, as JSON content.
 
+    Of a mapping the small members are kept whole and the large ones in part; of a list, the beginning of its JSON text.
     `most_bytes` is counted in ASCII, as it is stored; fewer than 96 count as 96, which is room for a mark.
     """
     if isinstance(value, (bytes, bytearray)):
         value = value[: most_bytes + 1]  # each byte is one of text, or more
-    content = _as_json(value)
-    sizes = _Sizes(most_bytes)
-    if sizes.of(content) <= most_bytes:
+    return _cut_content(_as_json(value), most_bytes)
+
+
+def _cut_content(content: Any, most_bytes: int) -> Cut:
+    text = _write_beginning(content, most_bytes)
+    if len(text) <= most_bytes:
         return Cut(content, False)
-    return Cut(_fit(content, max(_SMALLEST, most_bytes), sizes), True)
+    room = max(_SMALLEST, most_bytes)
+    if isinstance(content, dict):
+        return Cut(_fit_mapping(content, room), True)
+    return Cut(_shorten(content, room) if isinstance(content, str) else _shorten(text, room, "the rest"), True)
+
+
+def _write_beginning(content: Any, most_bytes: int) -> str:
+    """Return the JSON text of a content, and no more than its beginning if it is longer: it may be endless by repetition."""
+    pieces, left = [], most_bytes
+    for piece in _ENCODER.iterencode(content):
+        pieces.append(piece)
+        left -= len(piece)
+        if left < 0:
+            break
+    return "".join(pieces)
 
 
 def measure(value: Any) -> int:
@@ -250,7 +265,7 @@ def _fits(steps: tuple[str, ...], most_bytes: int) -> bool:
     return sum(map(len, steps)) <= most_bytes and measure(steps) <= most_bytes
 
 
-def _shorten(text: str, most_bytes: int) -> str:
+def _shorten(text: str, most_bytes: int, left_out: str | None = None) -> str:
     """Keep the beginning of a text, so that its JSON fits into these bytes with quotes and mark."""
     room = max(1, most_bytes - 4)
     kept = text[:room]
@@ -258,86 +273,26 @@ def _shorten(text: str, most_bytes: int) -> str:
         kept = kept[: max(1, min(len(kept) - 1, len(kept) * room // size))]
     if len(kept) == len(text):
         return text
-    mark = f" [cut: {len(text) - len(kept):,} characters]"
     if most_bytes < 2 * _MOST_OF_MARK:
         return f"{kept[: max(1, len(kept) - 4)]} ..."
+    mark = f" [cut: {left_out or f'{len(text) - len(kept):,} characters'}]"
     return kept[: max(1, len(kept) - len(mark))] + mark
 
 
-class _Sizes:
-    """The sizes of JSON content in bytes; each container is measured once. Beyond four times the room they are estimates."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._exact_up_to = 4 * most_bytes
-        self._seen = 0
-        self._known: dict[int, int] = {}
-
-    def of(self, value: Any) -> int:
-        if isinstance(value, str):
-            return self._of_text(value)
-        if not isinstance(value, (dict, list)):
-            return len(str(value)) + 1
-        known = self._known.get(id(value))
-        if known is None:
-            known = self._known[id(value)] = self._of_container(value)
-        return known
-
-    def _of_container(self, value: dict[str, Any] | list[Any]) -> int:
-        if isinstance(value, list):
-            return 2 + sum(self.of(item) + 1 for item in value)
-        return 2 + sum(self.of(key) + self.of(item) + 2 for key, item in value.items())
-
-    def _of_text(self, text: str) -> int:
-        if self._seen > self._exact_up_to or len(text) > self._exact_up_to:
-            return len(text) + 2
-        if len(text) < _LONG_TEXT:
-            size = len(encode_basestring_ascii(text))
-        else:
-            size = self._known.get(id(text)) or len(encode_basestring_ascii(text))
-            self._known[id(text)] = size
-        self._seen += size
-        return size
-
-
-def _fit(value: Any, room: int, sizes: _Sizes) -> Any:
-    if isinstance(value, str):
-        return _shorten(value, room)
-    if isinstance(value, dict):
-        return _fit_mapping(value, room, sizes)
-    return _fit_list(value, room, sizes) if isinstance(value, list) else value
-
-
-def _fit_list(items: list[Any], room: int, sizes: _Sizes) -> list[Any]:
-    """Keep the first items."""
-    left = room - _MOST_OF_MARK - 2
-    kept: list[Any] = []
-    for item in items:
-        size = sizes.of(item) + 1
-        if size > left:
-            if left > 2 * _SMALLEST and isinstance(item, (str, list, dict)):
-                kept.append(_fit(item, left - 1, sizes))
-            break
-        kept.append(item)
-        left -= size
-    if len(kept) < len(items):
-        kept.append(f"[cut: {len(items) - len(kept):,} items]")
-    return kept
-
-
-def _fit_mapping(mapping: Mapping[str, Any], room: int, sizes: _Sizes) -> dict[str, Any]:
+def _fit_mapping(mapping: Mapping[str, Any], room: int) -> dict[str, Any]:
     """Keep the small members whole, and share the rest of the room equally among the large ones; the order stays.
 
     Of very many members only the first ones are kept.
     """
     left = room - _MOST_OF_MARK - 2
     parts: dict[str, Any] = {}
-    by_size = sorted(islice(mapping, left // _SMALLEST + 1), key=lambda key: sizes.of(mapping[key]))
-    for number, key in enumerate(by_size):
-        beside = sizes.of(key) + 2
-        size, share = sizes.of(mapping[key]), left // (len(by_size) - number) - beside
+    sizes = {key: len(_write_beginning(mapping[key], left)) for key in islice(mapping, left // _SMALLEST + 1)}
+    for number, key in enumerate(sorted(sizes, key=sizes.__getitem__)):
+        beside = measure(key) + 2
+        size, share = sizes[key], left // (len(sizes) - number) - beside
         if len(key) > _MOST_OF_KEY or share < min(size, _SMALLEST):
             continue
-        parts[key] = mapping[key] if size <= share else _fit(mapping[key], share, sizes)
+        parts[key] = _cut_content(mapping[key], share).kept
         left -= beside + min(size, share)
     kept = {key: parts[key] for key in mapping if key in parts}
     if len(kept) < len(mapping):
