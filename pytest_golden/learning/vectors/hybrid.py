@@ -12,7 +12,6 @@ import inspect
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.learning.model import Embedder
-    from pytest_golden.learning.vectors.store import Span, VectorRow, VectorState
+    from pytest_golden.learning.vectors.store import Span, VectorState
     from pytest_golden.storage.store import Store
 
     Units: TypeAlias = NDArray[np.float32]
@@ -43,14 +42,10 @@ if TYPE_CHECKING:
 #: The most memories whose vectors are compared: so many fit into memory, and are ranked in a fraction of a second.
 MOST_VECTORS = 200_000
 _FIRST_BATCH, _BATCH_TEXTS, _BATCH_BYTES = 16, 256, 200_000
-_ROWS_AT_ONCE = 2_000
 # A token is a byte at least, and common models take 8,191 of them.
 _TEXT_BYTES = 8_000
 _MOST_OF_ERROR = 300
-_LEAST_ROOM = 256
 _DECIMALS = 6
-# To copy a smaller share of the rows costs less than to rank all.
-_FEW = 0.2
 _ON_DISK = np.dtype("<f4")
 # Cormack, Clarke, Büttcher: Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods, SIGIR 2009.
 _FUSION_CONSTANT = 60
@@ -225,10 +220,11 @@ class VectorKeeper:
         amount = stored.count_vectors(connection, self._asker.model)
         if amount > self._most:
             raise VectorsError(f"{amount:,} memories have vectors, and at most {self._most:,} are compared")
-        self._take_in(matrix, stored.read_since(connection, self._asker.model, matrix.last_stamp))
+        self._take_in(matrix, connection)
         if len(matrix) != amount or state.stamp < matrix.last_stamp:
-            missing = matrix.keep_only(stored.list_stamps(connection, self._asker.model))
-            self._take_in(matrix, stored.read_of(connection, missing))
+            # Some were removed or made again.
+            matrix = VectorMatrix(dimension)
+            self._take_in(matrix, connection)
         self._matrix, self._state = matrix, state
         return matrix
 
@@ -271,9 +267,10 @@ class VectorKeeper:
         except StorageError as error:
             raise VectorsError(f"the vectors were not kept: {error}") from None
 
-    def _take_in(self, matrix: VectorMatrix, rows: Iterator[VectorRow]) -> None:
-        while some := list(islice(rows, _ROWS_AT_ONCE)):
-            matrix.add([Entry(row.number, row.stamp, row.namespace, self._read(row.vector, matrix)) for row in some])
+    def _take_in(self, matrix: VectorMatrix, connection: Connection) -> None:
+        """Add the vectors that are newer than those in the array."""
+        rows = stored.read_since(connection, self._asker.model, matrix.last_stamp)
+        matrix.add([Entry(row.number, row.stamp, row.namespace, self._read(row.vector, matrix)) for row in rows])
 
     def _read(self, vector: str, matrix: VectorMatrix) -> Units:
         unit = read_vector(vector)
@@ -387,94 +384,44 @@ class VectorMatrix:
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self.last_stamp = 0
-        self._count = 0
         self._units: Any = np.empty((0, dimension), np.float32)
-        # Numbers, stamps, positions of namespaces in `_namespaces`, and 1 for a vector of zeros.
-        self._keys: Any = np.empty((4, 0), np.int64)
+        self._numbers: Any = np.empty(0, np.int64)
+        # Positions of namespaces in `_namespaces`.
+        self._places: Any = np.empty(0, np.int64)
         self._namespaces: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._numbers)
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Add vectors of memories; they replace older ones of the same memories."""
-        self._drop(np.flatnonzero(np.isin(self._numbers, [entry.number for entry in entries])))
-        start, end = self._count, self._count + len(entries)
-        self._make_room(end)
-        for row, entry in enumerate(entries, start):
-            self._units[row] = entry.unit
-            position = self._namespaces.setdefault(entry.namespace, len(self._namespaces))
-            self._keys[:, row] = entry.number, entry.stamp, position, not entry.unit.any()
-            self.last_stamp = max(self.last_stamp, entry.stamp)
-        self._count = end
-
-    def keep_only(self, present: Sequence[tuple[int, int]]) -> list[int]:
-        """Drop rows that are not among these numbers and stamps; return the missing numbers, ascending."""
-        there = np.array(sorted(present), np.int64).reshape(-1, 2)
-        # A last row that equals no other one.
-        there = np.vstack((there, np.full((1, 2), -1)))
-        spots = np.searchsorted(there[:-1, 0], self._numbers)
-        is_kept = (there[spots] == self._keys[:2, : self._count].T).all(axis=1)
-        missing = there[:-1][~np.isin(there[:-1, 0], self._numbers[is_kept]), 0]
-        self._drop(np.flatnonzero(~is_kept))
-        return [int(number) for number in missing]
+        """Add vectors of further memories."""
+        if entries:
+            places = [self._namespaces.setdefault(one.namespace, len(self._namespaces)) for one in entries]
+            self._places = np.append(self._places, places)
+            self._numbers = np.append(self._numbers, [one.number for one in entries])
+            self._units = np.vstack((self._units, [one.unit for one in entries]))
+            self.last_stamp = max(self.last_stamp, *(one.stamp for one in entries))
 
     def rank(self, unit: Units, span: Span | None, limit: int) -> list[tuple[int, float]]:
         """Return the numbers of the nearest memories in these namespaces with their cosines, the highest first.
 
         Only positive cosines count as near. Among equals the newest comes first.
         """
-        rows = self._rows_in(span)
-        numbers = self._numbers if rows is None else self._keys[0, rows]
         # The cosines of equal vectors differ a little with their row.
-        cosines = np.round(self._cosines(unit, rows), _DECIMALS)
-        near = np.flatnonzero(cosines > 0)
-        if len(near) > limit:
-            least = np.partition(cosines[near], len(near) - limit)[len(near) - limit]
-            near = near[cosines[near] >= least]
-        best = near[np.lexsort((-numbers[near], -cosines[near]))][:limit]
-        return [(int(numbers[row]), float(cosines[row])) for row in best]
+        cosines = np.round(self._units @ unit, _DECIMALS)
+        near = np.flatnonzero((cosines > 0) & self._are_in(span))
+        best = near[np.lexsort((-self._numbers[near], -cosines[near]))][:limit]
+        return [(int(self._numbers[row]), float(cosines[row])) for row in best]
 
     def count_empty(self, span: Span | None) -> tuple[int, int]:
         """Return the number of vectors in these namespaces, and the number of those that are zeros."""
-        rows = self._rows_in(span)
-        empty = self._keys[3, : self._count] if rows is None else self._keys[3, rows]
-        return len(empty), int(empty.sum())
+        are_in = self._are_in(span)
+        return int(are_in.sum()), int((are_in & ~self._units.any(axis=1)).sum())
 
-    @property
-    def _numbers(self) -> Any:
-        return self._keys[0, : self._count]
-
-    def _drop(self, rows: Any) -> None:
-        # From the end: the last row replaces a dropped one.
-        for row in rows[::-1]:
-            self._count -= 1
-            self._units[row] = self._units[self._count]
-            self._keys[:, row] = self._keys[:, self._count]
-
-    def _cosines(self, unit: Units, rows: Any) -> Any:
-        if rows is None:
-            return self._units[: self._count] @ unit
-        if len(rows) < _FEW * self._count:
-            return self._units[rows] @ unit
-        return (self._units[: self._count] @ unit)[rows]
-
-    def _rows_in(self, span: Span | None) -> Any:
-        """Return the rows of these namespaces; None for all."""
-        if span is None:
-            return None
-        is_in = np.array([span[0] <= namespace < span[1] for namespace in self._namespaces], bool)
-        return np.flatnonzero(is_in[self._keys[2, : self._count]]) if len(is_in) else np.empty(0, np.int64)
-
-    def _make_room(self, count: int) -> None:
-        room = len(self._units)
-        if count <= room:
-            return
-        room = max(count, 2 * room, _LEAST_ROOM)
-        units, keys = np.empty((room, self.dimension), np.float32), np.empty((4, room), np.int64)
-        units[: self._count] = self._units[: self._count]
-        keys[:, : self._count] = self._keys[:, : self._count]
-        self._units, self._keys = units, keys
+    def _are_in(self, span: Span | None) -> Any:
+        """Return for each row whether it is of these namespaces; None means all."""
+        is_in = [span is None or span[0] <= namespace < span[1] for namespace in self._namespaces]
+        return np.array(is_in, bool)[self._places]
 
 
 def read_units(given: Any, count: int) -> Units:

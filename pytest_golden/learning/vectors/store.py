@@ -28,11 +28,11 @@ _STATE = select(
     _NEWEST_STAMP.scalar_subquery().label("stamp"),
 )
 _AMOUNT = select(func.count()).where(_OF_MODEL)
-_STAMPS = select(memory_vectors.c.number, memory_vectors.c.stamp).where(_OF_MODEL)
-_VECTORS = select(
-    memory_vectors.c.number, memory_vectors.c.stamp, memories.c.namespace, memory_vectors.c.vector
-).join_from(memory_vectors, memories, memories.c.number == memory_vectors.c.number)
-_SINCE = _VECTORS.where(_OF_MODEL, memory_vectors.c.stamp > bindparam("last_stamp", type_=memory_vectors.c.stamp.type))
+_SINCE = (
+    select(memory_vectors.c.number, memory_vectors.c.stamp, memories.c.namespace, memory_vectors.c.vector)
+    .join_from(memory_vectors, memories, memories.c.number == memory_vectors.c.number)
+    .where(_OF_MODEL, memory_vectors.c.stamp > bindparam("last_stamp", type_=memory_vectors.c.stamp.type))
+)
 _HAS_VECTOR = select(memory_vectors.c.number).where(memory_vectors.c.number == memories.c.number, _OF_MODEL).exists()
 
 
@@ -62,24 +62,11 @@ def count_vectors(connection: Connection, model: str) -> int:
     return connection.scalar(_AMOUNT, {"of_model": model}) or 0
 
 
-def list_stamps(connection: Connection, model: str) -> list[tuple[int, int]]:
-    """Return the numbers of the memories that have a vector of this model, and the vectors' stamps, in any order."""
-    return [(row.number, row.stamp) for row in connection.execute(_STAMPS, {"of_model": model})]
-
-
 def read_since(connection: Connection, model: str, stamp: int) -> Iterator[VectorRow]:
     """Return the vectors with a later stamp, in any order."""
     options = {"yield_per": _AT_ONCE}
     rows = connection.execute(_SINCE, {"of_model": model, "last_stamp": stamp}, execution_options=options)
     return map(VectorRow._make, rows)
-
-
-def read_of(connection: Connection, numbers: Sequence[int]) -> Iterator[VectorRow]:
-    """Yield the vectors of these memories, in any order."""
-    for start in range(0, len(numbers), _AT_ONCE):
-        wanted = memory_vectors.c.number.in_(numbers[start : start + _AT_ONCE])
-        for row in connection.execute(_VECTORS.where(wanted)):
-            yield VectorRow(*row)
 
 
 def count_searchable(connection: Connection, span: Span | None, most: int) -> int:
