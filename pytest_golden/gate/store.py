@@ -33,11 +33,12 @@ from pytest_golden.journal.model import (
 )
 from pytest_golden.journal.store import (
     Outcome,
+    Received,
     has_entry,
     insert_entry,
     insert_expectations,
     record_outcome,
-    record_signal,
+    take_signal,
 )
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 from pytest_golden.regression.verdict import judge_run
@@ -189,7 +190,7 @@ def _record_begin(connection: Connection, begun: RunBegun) -> None:
         )
         for project, identity in begun.expectations.items()
     ]
-    insert_expectations(connection, expected, by_hint_only=True)
+    insert_expectations(connection, expected)
 
 
 def _record_result(connection: Connection, judged: ResultJudged) -> JournalEntry | None:
@@ -197,14 +198,8 @@ def _record_result(connection: Connection, judged: ResultJudged) -> JournalEntry
         return None
     entry = _make_entry(judged)
     insert_entry(connection, entry)
-    record_signal(
-        connection,
-        _make_signal(judged),
-        judged.expectation_id,
-        from_ms(judged.moment),
-        routed_by=RoutedBy.MATCH_HINT if judged.expectation_id is not None else RoutedBy.ENTRY,
-        who=GATE_AGENT,
-    )
+    rule = RoutedBy.ENTRY if judged.expectation_id is None else RoutedBy.MATCH_HINT
+    take_signal(connection, _make_signal(judged), judged.expectation_id, Received(rule))
     insert_result(connection, judged)
     result = judged.result
     if result.trajectory is not None:
@@ -266,7 +261,7 @@ def _record_end(connection: Connection, ended: RunEnded) -> None:
             data={"run": ended.run_id, **news["data"]},
             created_at=moment,
         )
-        record_signal(connection, signal, None, moment, routed_by=RoutedBy.ENTRY, who=GATE_AGENT)
+        take_signal(connection, signal, None, Received(RoutedBy.ENTRY))
     outcome = Outcome(ImmediateResult(ended.immediate_result), ended.notes)
     record_outcome(connection, ended.run_id, outcome, moment, who=GATE_AGENT)
     close_expectations(connection, ended.run_id, moment, who=GATE_AGENT, why="the gate has ended")

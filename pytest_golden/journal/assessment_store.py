@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import BigInteger, Integer, and_, bindparam, case, func, insert, literal_column, select, update
+from sqlalchemy import BigInteger, Integer, and_, bindparam, insert, literal_column, select, update
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal import model
@@ -24,7 +24,7 @@ from pytest_golden.storage.statements import Prepared, Question, ask
 from pytest_golden.trajectory.vocabulary import freeze, freeze_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -84,26 +84,6 @@ _STANDING = Prepared(
 SWEEP = "sweep"
 # The size of a batch, so that others may write in between.
 _MOST_AT_ONCE = 500
-_OPEN_OF_ENTRY = and_(
-    expectations.c.entry_id == bindparam("the_entry"), expectations.c.status == model.ExpectationStatus.OPEN.value
-)
-_COUNT_OPEN_KINDS = (
-    select(expectations.c.polarity, expectations.c.critical, func.count().label("number"))
-    .where(_OPEN_OF_ENTRY)
-    .group_by(expectations.c.polarity, expectations.c.critical)
-)
-_TIMESTAMP = bindparam("timestamp", type_=BigInteger())
-_LAPSE = (
-    update(expectations)
-    .where(_OPEN_OF_ENTRY)
-    .values(
-        status=case(
-            {polarity.value: lapse(polarity).value for polarity in model.Polarity}, value=expectations.c.polarity
-        ),
-        resolved_by=bindparam("who"),
-        resolved_at=case((expectations.c.created_at > _TIMESTAMP, expectations.c.created_at), else_=_TIMESTAMP),
-    )
-)
 _IS_OPEN = expectations.c.status == literal_column("'open'")
 # Runs for each signal. It has no timestamp parameter, since a server would plan it again for each value.
 _SOONEST = Prepared(
@@ -112,15 +92,15 @@ _SOONEST = Prepared(
     .order_by(expectations.c.expires_at)
     .limit(1)
 )
+_OPEN = select(
+    expectations.c.number,
+    expectations.c.entry_id,
+    expectations.c.polarity,
+    expectations.c.critical,
+    expectations.c.created_at,
+).where(_IS_OPEN)
 _DUE = Prepared(
-    select(
-        expectations.c.number,
-        expectations.c.entry_id,
-        expectations.c.polarity,
-        expectations.c.critical,
-        expectations.c.created_at,
-    )
-    .where(_IS_OPEN, expectations.c.expires_at <= bindparam("timestamp", type_=BigInteger()))
+    _OPEN.where(expectations.c.expires_at <= bindparam("timestamp", type_=BigInteger()))
     .order_by(expectations.c.expires_at)
     .limit(_MOST_AT_ONCE)
 )
@@ -302,8 +282,10 @@ def resolve_due(connection: Connection, timestamp: datetime, rules: Mapping[str,
     Returns how many, and whether there may be more: one call resolves a limited number, those that are due longest.
     """
     rows = sorted(_DUE.run(connection, {"timestamp": to_ms(timestamp)}).fetchall(), key=lambda row: row[1])
+    change = Change(SWEEP, to_ms(timestamp), "the time is over")
     for entry_id, of_entry in groupby(rows, key=lambda row: row[1]):
-        _resolve(connection, entry_id, tuple(of_entry), to_ms(timestamp), rules)
+        standing = get_standing(connection, entry_id)
+        _lapse(connection, standing, tuple(of_entry), change, rules.get(standing.agent_id, DEFAULT_RULES))
     return len(rows), len(rows) == _MOST_AT_ONCE
 
 
@@ -326,28 +308,22 @@ def close_expectations(
         JournalError: there is no such entry.
     """
     standing = get_standing(connection, entry_id)
-    counts = read_counts(standing)
-    if not counts.open:
+    if not read_counts(standing).open:
         return model.Assessment(standing.assessment)
-    now = to_ms(timestamp)
-    closed = connection.execute(_COUNT_OPEN_KINDS, {"the_entry": entry_id}).all()
-    connection.execute(_LAPSE, {"the_entry": entry_id, "who": who, "timestamp": now})
-    for row in closed:
-        after = lapse(model.Polarity(row.polarity))
-        counts = counts.moved(model.ExpectationStatus.OPEN, after, row.number, critical=row.critical)
-    change = Change(who, now, why, {"closed_expectations": sum(row.number for row in closed)})
-    return write_standing(connection, standing, counts, change, rules)
+    rows = connection.execute(_OPEN.where(expectations.c.entry_id == entry_id)).all()
+    return _lapse(connection, standing, rows, Change(who, to_ms(timestamp), why), rules)
 
 
-def _resolve(
-    connection: Connection, entry_id: str, rows: tuple[Any, ...], now: int, rules: Mapping[str, Rules]
-) -> None:
-    standing = get_standing(connection, entry_id)
+def _lapse(
+    connection: Connection, standing: Any, rows: Sequence[Any], change: Change, rules: Rules
+) -> model.Assessment:
+    """Resolve open expectations of an entry without an answer, and assess it."""
     counts = read_counts(standing)
     for number, _, polarity, critical, created_at in rows:
         after = lapse(model.Polarity(polarity))
         counts = counts.moved(model.ExpectationStatus.OPEN, after, critical=bool(critical))
-        names = {"status": after.value, "resolved_by": SWEEP, "resolved_at": max(now, created_at)}
+        resolved_at = max(change.timestamp, created_at)
+        names = {"status": after.value, "resolved_by": change.who, "resolved_at": resolved_at}
         _RESOLVE.leave(connection, {"the_expectation": number, **names})
-    change = Change(SWEEP, now, "the time is over", {"closed_expectations": len(rows)})
-    write_standing(connection, standing, counts, change, rules.get(standing.agent_id, DEFAULT_RULES))
+    change = change._replace(details={"closed_expectations": len(rows)})
+    return write_standing(connection, standing, counts, change, rules)

@@ -44,8 +44,7 @@ _INSERT_ENTRY = Prepared(insert(entries), *assessment_store.ENTRY_COLUMNS)
 _INSERT_EXPECTATION = Prepared(insert(expectations), *assessment_store.EXPECTATION_COLUMNS, "check_due_at", *_FOUND_BY)
 _SAY_RESULT = Prepared(assessment_store.UPDATE_ENTRY, "immediate_result", "immediate_notes")
 _SAY_ALL = Prepared(assessment_store.UPDATE_ENTRY, "immediate_result", "immediate_notes", "actions")
-_INSERT_SIGNAL = Prepared(insert(signals), *assessment_store.SIGNAL_COLUMNS, *_ROUTED)
-_INSERT_RECEIVED = Prepared(insert(signals), *assessment_store.SIGNAL_COLUMNS, *_ROUTED, *_RECEIVED)
+_INSERT_SIGNAL = Prepared(insert(signals), *assessment_store.SIGNAL_COLUMNS, *_ROUTED, *_RECEIVED)
 _ROUTE_SIGNAL = Prepared(
     update(signals).where(signals.c.id == bindparam("the_signal")),
     *("entry_id", "expectation_id", "routed_by", "routing", *_ROUTED),
@@ -172,40 +171,16 @@ def has_entry(connection: Connection, entry_id: str) -> bool:
     return _FIND_ENTRY.first(connection, {"the_entry": entry_id}) is not None
 
 
-def insert_expectations(connection: Connection, new: Sequence[Expectation], *, by_hint_only: bool = False) -> None:
+def insert_expectations(connection: Connection, new: Sequence[Expectation]) -> None:
     """Insert new, open expectations and count them; their entries must exist.
 
-    With `by_hint_only`, signals find them by their hints alone, not by session or time.
+    Signals find them by their hints alone, not by session or time.
     """
     for entry_id, of_entry in groupby(new, key=lambda expectation: expectation.entry_id):
         standing = assessment_store.get_standing(connection, entry_id)
-        _insert_expectation_rows(connection, tuple(of_entry), standing, by_hint_only=by_hint_only)
+        _insert_expectation_rows(connection, tuple(of_entry), standing, by_hint_only=True)
     for entry_id, number in Counter(expectation.entry_id for expectation in new).items():
         _COUNT_OPEN.leave(connection, {"the_entry": entry_id, "n": number})
-
-
-def record_signal(
-    connection: Connection,
-    signal: Signal,
-    expectation_id: str | None,
-    timestamp: datetime,
-    *,
-    routed_by: RoutedBy,
-    who: str = "golden",
-    rules: Rules = DEFAULT_RULES,
-) -> Assessment:
-    """Record a signal on its entry, let it settle the expectation that it answers, and return the entry's assessment.
-
-    Without an expectation it is news about the entry alone. So is a signal that settles nothing, because it is late or the
-    expectation was resolved before.
-
-    Raises:
-        JournalError: there is no such entry, or no such expectation of it.
-    """
-    standing = assessment_store.get_standing(connection, signal.entry_id, expectation_id)
-    row = _read_answer(standing, expectation_id, to_ms(timestamp))
-    _INSERT_SIGNAL.leave(connection, {**_signal_columns(signal), **row, "routed_by": routed_by.value})
-    return _assess_by(connection, standing, signal, to_ms(timestamp), who=who, rules=rules)
 
 
 def take_signal(
@@ -217,17 +192,18 @@ def take_signal(
     is_kept: bool = False,
     rules: Rules = DEFAULT_RULES,
 ) -> Signal:
-    """Record a routed signal as `record_signal` does, at its own timestamp, and return it as it is stored.
+    """Record a routed signal, let it settle the expectation that it answers, and return it as it is stored.
 
-    `is_kept` tells that it is stored already, as an orphan. A signal without an entry is stored as an orphan.
+    Without an expectation it is news about the entry alone. So is a signal that settles nothing, because it is late or the
+    expectation was resolved before. A signal without an entry is stored as an orphan; `is_kept` tells that it is one already.
 
     Raises:
         JournalError: there is no such entry, or no such expectation of it.
     """
     timestamp = to_ms(signal.created_at)
-    if signal.entry_id is None:
-        row: dict[str, Any] = {"expectation_id": None, "agent_id": received.agent_id, "is_late": False}
-    else:
+    standing = None
+    row: dict[str, Any] = {"expectation_id": None, "agent_id": received.agent_id, "is_late": False}
+    if signal.entry_id is not None:
         standing = assessment_store.get_standing(connection, signal.entry_id, expectation_id)
         row = _read_answer(standing, expectation_id, timestamp)
     row |= {"routed_by": received.routed_by.value}
@@ -235,10 +211,13 @@ def take_signal(
         place = {"entry_id": signal.entry_id, "routing": received.routing, "the_signal": signal.id}
         _ROUTE_SIGNAL.leave(connection, {**row, **place})
     else:
+        columns = assessment_store.write_columns(signal, assessment_store.SIGNAL_COLUMNS)
         known = {name: getattr(received, name) for name in _RECEIVED}
-        _INSERT_RECEIVED.leave(connection, {**_signal_columns(signal), **row, **known})
-    if signal.entry_id is not None:
-        _assess_by(connection, standing, signal, timestamp, who=signal.source, rules=rules)
+        _INSERT_SIGNAL.leave(connection, {**columns, "data": signal.data or None, **row, **known})
+    if standing is not None:
+        counts = _settle(connection, standing, signal, timestamp)
+        change = assessment_store.Change(signal.source, timestamp, signal.summary, {"signal": signal.id})
+        assessment_store.write_standing(connection, standing, counts, change, rules)
     return replace(signal, expectation_id=row["expectation_id"], routed_by=received.routed_by)
 
 
@@ -297,10 +276,6 @@ def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
     return assessment_store.read_entry(rows[0], **read)
 
 
-def _signal_columns(signal: Signal) -> dict[str, Any]:
-    return {**assessment_store.write_columns(signal, assessment_store.SIGNAL_COLUMNS), "data": signal.data or None}
-
-
 def _read_answer(standing: Any, expectation_id: str | None, now: int) -> dict[str, Any]:
     """Return the columns that relate a signal to its entry."""
     is_late = expectation_id is not None and standing.expires_at is not None and now >= standing.expires_at
@@ -308,18 +283,11 @@ def _read_answer(standing: Any, expectation_id: str | None, now: int) -> dict[st
     return {"expectation_id": expectation_id if is_answer else None, "agent_id": standing.agent_id, "is_late": is_late}
 
 
-def _assess_by(
-    connection: Connection, standing: Any, signal: Signal, now: int, *, who: str, rules: Rules
-) -> Assessment:
+def _settle(connection: Connection, standing: Any, signal: Signal, now: int) -> Counts:
+    """Settle the expectation that a signal fits, if there is one, and return the entry's new counts."""
+    counts = assessment_store.read_counts(standing)
     if standing.expectation_number is None:
-        counts = assessment_store.read_counts(standing).received(signal.signal_type)
-    else:
-        counts = _settle_expectation(connection, standing, signal, now)
-    change = assessment_store.Change(who, now, signal.summary, {"signal": signal.id})
-    return assessment_store.write_standing(connection, standing, counts, change, rules)
-
-
-def _settle_expectation(connection: Connection, standing: Any, signal: Signal, now: int) -> Counts:
+        return counts.received(signal.signal_type)
     before = ExpectationStatus(standing.status)
     is_late = standing.expires_at is not None and now >= standing.expires_at
     settlement = settle(signal.signal_type, before, Polarity(standing.polarity), is_late=is_late)
@@ -333,8 +301,7 @@ def _settle_expectation(connection: Connection, standing: Any, signal: Signal, n
                 "resolved_at": max(now, standing.expectation_created_at),
             },
         )
-    counts = assessment_store.read_counts(standing).received(settlement.counts_as)
-    return counts.moved(before, settlement.status, critical=standing.critical)
+    return counts.received(settlement.counts_as).moved(before, settlement.status, critical=standing.critical)
 
 
 def _insert_expectation_rows(

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, RoutedBy, Signal, SignalType
 from pytest_golden.journal.service import Journal
-from pytest_golden.journal.store import insert_entry, insert_expectations, record_signal
+from pytest_golden.journal.store import Received, insert_entry, insert_expectations, take_signal
 from pytest_golden.storage.store import Store
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def gate_run(folder: Path) -> str:
                     summary="x",
                     created_at=MOMENT,
                 )
-                record_signal(connection, news, asked[number].id, MOMENT, routed_by=RoutedBy.MATCH_HINT)
+                take_signal(connection, news, asked[number].id, Received(RoutedBy.MATCH_HINT))
     return entry.id
 
 

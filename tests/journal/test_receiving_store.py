@@ -13,7 +13,7 @@ from pytest_golden.journal import receiving_store as rerouting
 from pytest_golden.journal.checks.heartbeat import Heartbeat
 from pytest_golden.journal.model import Expectation, JournalEntry, RoutedBy, Signal, SignalType
 from pytest_golden.journal.service import Journal
-from pytest_golden.journal.store import insert_expectations, record_signal
+from pytest_golden.journal.store import Received, insert_expectations, take_signal
 from pytest_golden.storage.schema import signals
 from tests.journal.conftest import BEGIN, Clock
 
@@ -306,8 +306,8 @@ def test_whoever_named_the_expectation_is_told_as_the_reason(journal: Journal, s
         for name in ("named", "alone")
     ]
     with store.write() as connection:
-        record_signal(connection, news[0], entry.expectations[0].id, BEGIN, routed_by=RoutedBy.MATCH_HINT)
-        record_signal(connection, news[1], None, BEGIN, routed_by=RoutedBy.ENTRY)
+        take_signal(connection, news[0], entry.expectations[0].id, Received(RoutedBy.MATCH_HINT))
+        take_signal(connection, news[1], None, Received(RoutedBy.ENTRY))
     [named] = journal.explain_routing("signal_named").candidates
     assert (named.expectation_id, named.taken) == (entry.expectations[0].id, True)
     assert journal.explain_routing("signal_alone").candidates == ()
@@ -326,7 +326,7 @@ def test_the_gates_expectations_are_found_by_their_hint_alone(journal: Journal, 
         for number in range(3)
     ]
     with store.write() as connection:
-        insert_expectations(connection, asked, by_hint_only=True)
+        insert_expectations(connection, asked)
     told: dict[str, Any] = {"agent_id": "builder", "session_key": "s"}
     assert journal.add_signal("golden", "positive", "x", **told).routed_by == "orphan"
     assert journal.add_signal("golden", "positive", "x", data={"project": 1}, **told).expectation_id == "x1"

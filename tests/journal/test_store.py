@@ -32,12 +32,13 @@ from pytest_golden.journal.rules import Counts, Rules
 from pytest_golden.journal.service import Journal
 from pytest_golden.journal.store import (
     Outcome,
+    Received,
     get_entry,
     has_entry,
     insert_entry,
     insert_expectations,
     record_outcome,
-    record_signal,
+    take_signal,
 )
 from pytest_golden.storage.schema import entries, expectations, signals
 from pytest_golden.storage.store import Store
@@ -84,7 +85,8 @@ def signal(
         **fields,
     )
     with store.write() as connection:
-        return record_signal(connection, news, expectation_id, moment, routed_by=RoutedBy.MATCH_HINT)
+        take_signal(connection, news, expectation_id, Received(RoutedBy.MATCH_HINT))
+        return get_entry(connection, entry.id).assessment
 
 
 def read(store: Store, entry: JournalEntry) -> JournalEntry:
@@ -148,7 +150,7 @@ def test_each_signal_settles_its_expectation_and_the_last_one_closes_the_entry(s
     assert [news.routed_by for news in kept.signals] == ["match_hint", "match_hint"]
     assert (kept.signals[0].data, kept.signals[0].external_id) == ({"project": "a"}, "e1")
     [change] = kept.history
-    assert (change.what, change.who, change.when, change.why) == ("assessment", "golden", later, "it is positive")
+    assert (change.what, change.who, change.when, change.why) == ("assessment", "ci", later, "it is positive")
     assert change.details == {"from": "open", "to": "success", "signal": kept.signals[1].id}
 
 
@@ -361,7 +363,7 @@ def count_statements(store: Store, entry: JournalEntry, expectation_id: str) -> 
         database = connection.connection.driver_connection
         assert isinstance(database, sqlite3.Connection)  # The only one that tells what it is told.
         database.set_trace_callback(said.append)
-        record_signal(connection, news, expectation_id, BEGIN, routed_by=RoutedBy.MATCH_HINT)
+        take_signal(connection, news, expectation_id, Received(RoutedBy.MATCH_HINT))
         database.set_trace_callback(None)
     return len(said)
 
