@@ -6,38 +6,15 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import JournalError
-from pytest_golden.journal import caller_input, receiving_store, review_store
+from pytest_golden.journal import caller_input, model, receiving_store, review_store
+from pytest_golden.journal import store as stored
 from pytest_golden.journal.agent_rules import find_rules, parse_rules
-from pytest_golden.journal.assessment_store import (
-    Change,
-    ask_for_standing,
-    override,
-    read_expectation,
-    read_standing,
-)
+from pytest_golden.journal.assessment_store import Change, ask_for_standing, override, read_expectation, read_standing
 from pytest_golden.journal.checks.rules import refuse_forbidden
 from pytest_golden.journal.expectation_input import read_expectations
-from pytest_golden.journal.model import (
-    Assessment,
-    Expectation,
-    ImmediateResult,
-    JournalEntry,
-    RoutedBy,
-    Signal,
-    SignalType,
-)
 from pytest_golden.journal.review import ALL, JournalSummary, read_filter, summarize
 from pytest_golden.journal.routing import RoutingExplanation, read_explanation
 from pytest_golden.journal.rules import DEFAULT_RULES
-from pytest_golden.journal.store import (
-    Outcome,
-    SweptStore,
-    find_default_store,
-    get_entry,
-    has_entry,
-    insert_entry,
-    record_outcome,
-)
 from pytest_golden.journal.transfer.service import export_journal, import_journal, report_nothing
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
@@ -70,7 +47,7 @@ class Journal:
     ) -> None:
         self._store = store
         self._rules = parse_rules(rules)
-        self.swept_store = SweptStore(store, utc_now if clock is None else clock, self._rules)
+        self.swept_store = stored.SweptStore(store, utc_now if clock is None else clock, self._rules)
         self._closes_store = closes_store
 
     @classmethod
@@ -91,7 +68,7 @@ class Journal:
             StorageError: it cannot be opened.
             ValueError: there is no such rule.
         """
-        store = Store.open(find_default_store() if url is None else url)
+        store = Store.open(stored.find_default_store() if url is None else url)
         try:
             return cls(store, clock=clock, rules=find_rules() if rules is None else rules, closes_store=True)
         except BaseException:
@@ -107,7 +84,7 @@ class Journal:
         session_key: str | None = None,
         job_id: str | None = None,
         parent_id: str | None = None,
-    ) -> JournalEntry:
+    ) -> model.JournalEntry:
         """Begin an entry before the work begins. The entry is on disk on return.
 
         Raises:
@@ -118,7 +95,7 @@ class Journal:
         timestamp, agent_id = self._now(), caller_input.clean_name("agent_id", agent_id)
         intent_type = caller_input.clean_optional("intent_type", intent_type)
         self._rules.get(agent_id, DEFAULT_RULES).check_intent_type(agent_id, intent_type)
-        entry = JournalEntry(
+        entry = model.JournalEntry(
             id=new_id("entry"),
             job_id=caller_input.clean_optional("job_id", job_id),
             agent_id=agent_id,
@@ -130,21 +107,21 @@ class Journal:
             parent_id=caller_input.clean_optional("parent_id", parent_id),
         )
         with self._store.write() as connection:
-            if parent_id is not None and not has_entry(connection, parent_id):
+            if parent_id is not None and not stored.has_entry(connection, parent_id):
                 raise JournalError(f"parent_id: the journal has no entry {parent_id!r}")
-            insert_entry(connection, entry)
+            stored.insert_entry(connection, entry)
         return entry
 
     def log_outcome(
         self,
         entry_id: str,
-        result: ImmediateResult | str,
+        result: model.ImmediateResult | str,
         notes: str | None = None,
         *,
         actions: Iterable[Any] | None = (),
         expectations: Iterable[Mapping[str, Any]] | None = (),
         agent_id: str | None = None,
-    ) -> JournalEntry:
+    ) -> model.JournalEntry:
         """Record how an entry's work ended and what is expected now; return the whole entry.
 
         Everything is stored, or nothing. An expectation is `{description, match_hint, expires_minutes, polarity, critical,
@@ -158,8 +135,8 @@ class Journal:
         """
         timestamp, entry_id = self._now(), caller_input.clean_name("entry_id", entry_id)
         agent_id = caller_input.clean_optional("agent_id", agent_id)
-        outcome = Outcome(
-            check_word("result", result, ImmediateResult),
+        outcome = stored.Outcome(
+            check_word("result", result, model.ImmediateResult),
             caller_input.clean_notes("notes", notes),
             caller_input.clean_actions(actions or ()),
             read_expectations(expectations or (), entry_id=entry_id, timestamp=timestamp),
@@ -169,14 +146,14 @@ class Journal:
             owner = _refuse_other(entry_id, standing.agent_id, agent_id)
             rules = self._rules.get(owner, DEFAULT_RULES)
             refuse_forbidden(outcome.expectations, rules, owner)
-            record_outcome(connection, entry_id, outcome, timestamp, who=owner, rules=rules, standing=standing)
+            stored.record_outcome(connection, entry_id, outcome, timestamp, who=owner, rules=rules, standing=standing)
             receiving_store.route_to_new(connection, outcome.expectations, owner, rules)
-            return get_entry(connection, entry_id)
+            return stored.get_entry(connection, entry_id)
 
     def add_signal(
         self,
         source: str,
-        signal_type: SignalType | str,
+        signal_type: model.SignalType | str,
         summary: str,
         *,
         data: Mapping[str, Any] | None = None,
@@ -184,7 +161,7 @@ class Journal:
         agent_id: str | None = None,
         session_key: str | None = None,
         entry_id: str | None = None,
-    ) -> Signal:
+    ) -> model.Signal:
         """Receive a signal, let it answer the expectation that it fits, and return it as it is stored.
 
         Due expectations are resolved first. The same `external_id` from one source has one effect; without one, the same
@@ -196,11 +173,11 @@ class Journal:
             JournalError: there is no such entry, or it is not of this agent (where `agent_id` is given).
             StorageError: it cannot be written.
         """
-        signal = Signal(
+        signal = model.Signal(
             id=new_id("signal"),
             entry_id=caller_input.clean_optional("entry_id", entry_id),
             source=caller_input.clean_name("source", source),
-            signal_type=check_word("signal_type", signal_type, SignalType),
+            signal_type=check_word("signal_type", signal_type, model.SignalType),
             summary=caller_input.clean_text("summary", summary),
             data=caller_input.clean_data("data", data),
             external_id=caller_input.clean_external_id("external_id", external_id),
@@ -214,7 +191,9 @@ class Journal:
             return self._receive_of_entry(signal, signal.entry_id, asked, session)
         return self._receive_unnamed(receiving_store.read_incoming(signal, asked, session))
 
-    def assess(self, entry_id: str, assessment: Assessment | str, notes: str | None = None, *, by: str) -> JournalEntry:
+    def assess(
+        self, entry_id: str, assessment: model.Assessment | str, notes: str | None = None, *, by: str
+    ) -> model.JournalEntry:
         """Record a person's assessment, which overrides all rules; the last one wins. Return the whole entry.
 
         Raises:
@@ -222,14 +201,14 @@ class Journal:
             JournalError: there is no such entry.
             StorageError: it cannot be written.
         """
-        word = check_word("assessment", assessment, Assessment)
-        if word is Assessment.OPEN:
+        word = check_word("assessment", assessment, model.Assessment)
+        if word is model.Assessment.OPEN:
             raise ValueError("assessment 'open' is refused, since no entry is opened again: give another one")
         change = Change(caller_input.clean_name("by", by), to_ms(self._now()), caller_input.clean_notes("notes", notes))
         entry_id = caller_input.clean_name("entry_id", entry_id)
         with self._store.write() as connection:
             override(connection, entry_id, word, change)
-            return get_entry(connection, entry_id)
+            return stored.get_entry(connection, entry_id)
 
     def sweep(self) -> int:
         """Resolve every expectation whose time is over, and return how many there were; a second call at once finds none.
@@ -249,7 +228,7 @@ class Journal:
         """
         return receiving_store.reroute_orphans(self.swept_store, self._now())
 
-    def get(self, entry_id: str) -> JournalEntry:
+    def get(self, entry_id: str) -> model.JournalEntry:
         """Return an entry with its expectations, signals and history.
 
         Raises:
@@ -257,7 +236,7 @@ class Journal:
             StorageError: it cannot be read.
         """
         with self._store.read() as connection:
-            return get_entry(connection, caller_input.clean_name("entry_id", entry_id))
+            return stored.get_entry(connection, caller_input.clean_name("entry_id", entry_id))
 
     def review_journal(
         self,
@@ -266,7 +245,7 @@ class Journal:
         limit: int = 10,
         *,
         agent_id: str | None = None,
-    ) -> tuple[JournalEntry, ...]:
+    ) -> tuple[model.JournalEntry, ...]:
         """Return the newest entries with their expectations, newest first; without `agent_id` those of all agents.
 
         Raises:
@@ -284,7 +263,7 @@ class Journal:
             )
             return tuple(entry for _, entry, _ in found)
 
-    def open_expectations(self, agent_id: str | None = None, *, limit: int = 500) -> tuple[Expectation, ...]:
+    def open_expectations(self, agent_id: str | None = None, *, limit: int = 500) -> tuple[model.Expectation, ...]:
         """Return at most `limit` open expectations, the soonest expiry first, those without an expiry last.
 
         Raises:
@@ -296,7 +275,7 @@ class Journal:
             rows = review_store.list_open_rows(connection, to_ms(self._now()), agent_id=agent_id, limit=limit)
             return tuple(map(read_expectation, rows))
 
-    def orphans(self, *, limit: int = 500) -> tuple[Signal, ...]:
+    def orphans(self, *, limit: int = 500) -> tuple[model.Signal, ...]:
         """Return the signals that found no entry yet, the newest first, at most `limit` of them.
 
         Raises:
@@ -317,7 +296,7 @@ class Journal:
         signal_id = caller_input.clean_name("signal_id", signal_id)
         with self._store.read() as connection:
             row = review_store.get_signal_row(connection, signal_id)
-        return read_explanation(signal_id, RoutedBy(row.routed_by), row.expectation_id, row.routing)
+        return read_explanation(signal_id, model.RoutedBy(row.routed_by), row.expectation_id, row.routing)
 
     def summary(self, agent_id: str | None = None, since: datetime | None = None) -> JournalSummary:
         """Return how often the entries begun since a timestamp succeeded: in all, by intent type, and by day.
@@ -367,8 +346,10 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _receive_of_entry(self, signal: Signal, entry_id: str, asked: str | None, session: str | None) -> Signal:
-        def take_in(connection: Connection, answers: list[Iterator[Any]]) -> Signal:
+    def _receive_of_entry(
+        self, signal: model.Signal, entry_id: str, asked: str | None, session: str | None
+    ) -> model.Signal:
+        def take_in(connection: Connection, answers: list[Iterator[Any]]) -> model.Signal:
             owner = _refuse_other(entry_id, read_standing(answers[0], entry_id).agent_id, asked)
             return receiving_store.receive(
                 connection, receiving_store.read_incoming(signal, owner, session), self._rules
@@ -377,7 +358,7 @@ class Journal:
         # The agent must be known before more can be asked.
         return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_standing(entry_id),), take_in)
 
-    def _receive_unnamed(self, incoming: receiving_store.Incoming) -> Signal:
+    def _receive_unnamed(self, incoming: receiving_store.Incoming) -> model.Signal:
         return self.swept_store.answered_after_sweep(
             incoming.signal.created_at,
             receiving_store.ask_about(incoming, near=not self._store.is_on_server),

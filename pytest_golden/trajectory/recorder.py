@@ -19,20 +19,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from pytest_golden.clock import iso_utc, utc_now
 from pytest_golden.errors import GoldenError
+from pytest_golden.trajectory import vocabulary
 from pytest_golden.trajectory.jsonlines import StepFields
 from pytest_golden.trajectory.keeping import KeptInFile, KeptInMemory, StepIds
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.step import Span, error_text, find_present_step
-from pytest_golden.trajectory.vocabulary import (
-    Importance,
-    StepType,
-    TrajectoryOutcome,
-    check_duration,
-    cut_content,
-    cut_mapping,
-    freeze,
-    freeze_mapping,
-)
+from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, freeze_mapping
 from pytest_golden.values.checking import Missing, check_time, check_word
 
 if TYPE_CHECKING:
@@ -284,15 +276,15 @@ def _settle(type_: Any, content: Any, importance: Any, metadata: Any, context: A
     if content is _MISSING:
         raise ValueError("content is missing: give what happened; None is content too")
     told = freeze_mapping("metadata", metadata)
-    kept, left_out = cut_mapping(told) if told else (told, 0)
+    kept, left_out = vocabulary.cut_mapping(told) if told else (told, 0)
     # Most content is a short text, which needs no cut and is frozen already.
     if type(content) is not str or len(content) > _SHORT:
-        content, cut = cut_content(content)
-        content = freeze("content", content)
+        content, cut = vocabulary.cut_content(content)
+        content = vocabulary.freeze("content", content)
         left_out += cut
     if context is not None:
-        context, cut = cut_content(context)
-        context = freeze("context", context)
+        context, cut = vocabulary.cut_content(context)
+        context = vocabulary.freeze("context", context)
         left_out += cut
     if left_out:
         told = freeze_mapping("metadata", {**kept, "truncated_bytes": left_out})
@@ -300,7 +292,7 @@ def _settle(type_: Any, content: Any, importance: Any, metadata: Any, context: A
         "",
         kind,
         content,
-        None if duration_ms is None else check_duration("duration_ms", duration_ms),
+        None if duration_ms is None else vocabulary.check_duration("duration_ms", duration_ms),
         told,
         context,
         weight or check_word("importance", importance, Importance),
@@ -309,8 +301,8 @@ def _settle(type_: Any, content: Any, importance: Any, metadata: Any, context: A
 
 
 def _cut_snapshot(made: StateSnapshot) -> StateSnapshot:
-    state, left_out = cut_content(made.state)
-    told, cut = cut_mapping(made.metadata)
+    state, left_out = vocabulary.cut_content(made.state)
+    told, cut = vocabulary.cut_mapping(made.metadata)
     if not left_out + cut:
         return made
     return replace(made, state=state, metadata={**told, "truncated_bytes": left_out + cut})

@@ -19,17 +19,10 @@ from urllib.parse import parse_qs
 from pytest_golden.errors import PayloadError
 from pytest_golden.journal.model import SignalType
 from pytest_golden.journal.outside.human import human_signal
-from pytest_golden.journal.outside.signed import (
-    check_signature,
-    find_header,
-    in_one_line,
-    list_at,
-    number_at,
-    read_object,
-    text_at,
-    value_at,
-)
+from pytest_golden.journal.outside.signed import check_signature, find_header, read_object
 from pytest_golden.journal.rules import GITHUB
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.columns import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,6 +51,8 @@ TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _REVIEW_ACTIONS = frozenset({"submitted", "dismissed"})
 _FORM = "application/x-www-form-urlencoded"
 # In the data even when null; other keys are left out then.
+_MOST_CHARACTERS = 300
+_LARGEST_NUMBER = 2**63 - 1
 _ALWAYS = ("event", "action", "repository", "pr", "sha")
 
 
@@ -292,6 +287,42 @@ def _is_trusted(said: dict[str, Any]) -> bool:
 def _is_person(said: dict[str, Any]) -> bool:
     login = text_at(said, "user", "login")
     return login is not None and not login.endswith("[bot]") and text_at(said, "user", "type") in (None, "User")
+
+
+def value_at(payload: Any, *keys: str) -> Any:
+    """Return the value below these keys; None where the path does not exist."""
+    for key in keys:
+        if not isinstance(payload, dict):
+            return None
+        payload = payload.get(key)
+    return payload
+
+
+def text_at(payload: Any, *keys: str) -> str | None:
+    """Return the text below these keys in one short line; None for what is blank, missing or not a text."""
+    value = value_at(payload, *keys)
+    return (in_one_line(value) or None) if isinstance(value, str) else None
+
+
+def number_at(payload: Any, *keys: str) -> int | None:
+    """Return the whole number below these keys, from 1 up and small enough for a database; None for anything else."""
+    value = value_at(payload, *keys)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 < value <= _LARGEST_NUMBER else None
+
+
+def list_at(payload: Any, *keys: str) -> list[Any]:
+    """Return the list below these keys; an empty one for anything else."""
+    value = value_at(payload, *keys)
+    return value if isinstance(value, list) else []
+
+
+def in_one_line(text: str) -> str:
+    """Put a text into one short line. Secrets are redacted before it is cut: half a secret would not be recognised."""
+    line = storable(" ".join(text.split()))
+    if len(line) > _MOST_CHARACTERS:
+        line = f"{redact(line)[: _MOST_CHARACTERS - 1]}…"
+    return line
 
 
 #: For each event, the objects that its body must have, and the function that reads it.

@@ -16,8 +16,6 @@ from pytest_golden.errors import PayloadError, SignatureError
 from pytest_golden.journal.model import SignalType
 from pytest_golden.journal.rules import check_free_source
 from pytest_golden.manifest.units import show
-from pytest_golden.redaction.redactor import redact
-from pytest_golden.storage.columns import storable
 from pytest_golden.values.checking import check_time, check_word, parse_time
 
 if TYPE_CHECKING:
@@ -28,8 +26,6 @@ MAX_BODY_BYTES = 2 * 1024 * 1024
 #: How far `created_at` may lie from now, to either side.
 MOST_APART = timedelta(minutes=5)
 _SIGNATURE = re.compile(r"sha256=([0-9a-fA-F]{64})")
-_MOST_CHARACTERS = 300
-_LARGEST_NUMBER = 2**63 - 1
 _REQUIRED = ("source", "signal_type", "summary")
 _NAMES = ("external_id", "agent_id", "session_key", "entry_id")
 _CREATED_AT = "created_at"
@@ -122,42 +118,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON number")
-
-
-def value_at(payload: Any, *keys: str) -> Any:
-    """Return the value below these keys; None where the path does not exist."""
-    for key in keys:
-        if not isinstance(payload, dict):
-            return None
-        payload = payload.get(key)
-    return payload
-
-
-def text_at(payload: Any, *keys: str) -> str | None:
-    """Return the text below these keys in one short line; None for what is blank, missing or not a text."""
-    value = value_at(payload, *keys)
-    return (in_one_line(value) or None) if isinstance(value, str) else None
-
-
-def number_at(payload: Any, *keys: str) -> int | None:
-    """Return the whole number below these keys, from 1 up and small enough for a database; None for anything else."""
-    value = value_at(payload, *keys)
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 < value <= _LARGEST_NUMBER else None
-
-
-def list_at(payload: Any, *keys: str) -> list[Any]:
-    """Return the list below these keys; an empty one for anything else."""
-    value = value_at(payload, *keys)
-    return value if isinstance(value, list) else []
-
-
-def in_one_line(text: str) -> str:
-    """Put a text into one short line. Secrets are redacted before it is cut: half a secret would not be recognised."""
-    line = storable(" ".join(text.split()))
-    if len(line) > _MOST_CHARACTERS:
-        line = f"{redact(line)[: _MOST_CHARACTERS - 1]}…"
-    return line
 
 
 def _read_callback(given: dict[str, Any], body: bytes, now: datetime) -> dict[str, Any]:

@@ -18,14 +18,7 @@ from pydantic.errors import PydanticUserError
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import LanguageModelError
-from pytest_golden.learning.language_model.endpoint import (
-    exchange,
-    find_endpoint,
-    list_replies,
-    make_endpoint,
-    refuse_missing_extra,
-    write_request,
-)
+from pytest_golden.learning.language_model import endpoint as endpoints
 from pytest_golden.learning.memories import check_timeout
 from pytest_golden.redaction.literals import redact_spellings, secret_literals, spellings
 from pytest_golden.redaction.redactor import Redactor, redact
@@ -73,8 +66,8 @@ class LanguageModel:
         redactor: Redactor | None = None,
     ) -> None:
         self._timeout_seconds = check_timeout(timeout_seconds)
-        self._endpoint = make_endpoint(model, base_url, api_key)
-        refuse_missing_extra()
+        self._endpoint = endpoints.make_endpoint(model, base_url, api_key)
+        endpoints.refuse_missing_extra()
         self._redactor = self._endpoint.make_redactor(redactor)
 
     @classmethod
@@ -86,7 +79,7 @@ class LanguageModel:
         Raises:
             SettingsError: a model is named and cannot be used: the message says which variable to correct, or what to install.
         """
-        endpoint = find_endpoint(environ)
+        endpoint = endpoints.find_endpoint(environ)
         if endpoint is None:
             return None
         model = f"{endpoint.provider}:{endpoint.name}"
@@ -121,7 +114,9 @@ class LanguageModel:
             if len(prompt) > _MOST_OF_PROMPT:
                 message = f"the prompt has {len(prompt):,} characters; at most {_MOST_OF_PROMPT:,} are sent"
                 raise LanguageModelError(message)  # noqa: TRY301 - reported as all other failures
-            request = write_request(self._endpoint, _INSTRUCTIONS.format(schema=described), self._redactor.text(prompt))
+            request = endpoints.write_request(
+                self._endpoint, _INSTRUCTIONS.format(schema=described), self._redactor.text(prompt)
+            )
             return await self._ask(request, adapter)
         except LanguageModelError as error:
             _log.warning("language model %s: %s", self._endpoint, self._redactor.text(str(error)))
@@ -130,8 +125,8 @@ class LanguageModel:
     async def _ask(self, request: Request, adapter: TypeAdapter[Any]) -> Any:
         if self._endpoint.is_default and self._endpoint.api_key is None:
             raise LanguageModelError("it wants a key and none is given, so nothing was sent")
-        answer = await exchange(request, seconds=self._timeout_seconds)
-        return read_value(list_replies(_hide_key(self._endpoint.api_key, answer)), adapter)
+        answer = await endpoints.exchange(request, seconds=self._timeout_seconds)
+        return read_value(endpoints.list_replies(_hide_key(self._endpoint.api_key, answer)), adapter)
 
 
 class CompletesPrompts(Protocol):
@@ -191,7 +186,7 @@ async def ask(llm_client: CompletesPrompts, prompt: str, schema: Any, *, seconds
 def _unwrap(reply: object) -> tuple[object, ...]:
     """Return the reply, or the replies in a provider's whole answer when the client returned that."""
     if isinstance(reply, dict) and ("choices" in reply or "stop_reason" in reply):
-        return list_replies(reply)
+        return endpoints.list_replies(reply)
     return (reply,)
 
 

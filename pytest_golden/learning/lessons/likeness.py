@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.learning.signature import (
-    cause_of,
-    digest_signature,
-    error_signature,
-    find_causes,
-    normalise_cause,
-    word_set,
-)
+from pytest_golden.learning import signature as errors
+from pytest_golden.learning.signature import digest_signature, word_set
 from pytest_golden.storage.columns import storable
 
 if TYPE_CHECKING:
@@ -106,8 +100,8 @@ def read_features(signature: str) -> ErrorFeatures:
 
 def read_causes(text: str, clean: Callable[[str], str] = str) -> dict[str, ErrorFeatures]:
     """Return the features of each cause in a text by its signature, the most telling first; `clean` redacts the causes."""
-    signatures = dict.fromkeys(normalise_cause(clean(cause)) for cause in find_causes(text))
-    features = {signature: read_features(signature) for signature in signatures}
+    causes = dict.fromkeys(errors.normalise_cause(clean(cause)) for cause in errors.find_causes(text))
+    features = {signature: read_features(signature) for signature in causes}
     return {signature: one for signature, one in features.items() if one.tells_a_cause}
 
 
@@ -189,7 +183,9 @@ def project_of(skill: SkillMemory) -> str | None:
 
 def find_keys(skill: SkillMemory) -> LessonKeys:
     """Return the digests of a lesson."""
-    signatures = [signature for text in list_errors(skill) if (signature := error_signature(cause_of(text)))]
+    signatures = [
+        signature for text in list_errors(skill) if (signature := errors.error_signature(errors.cause_of(text)))
+    ]
     failed, worked = normalise(skill.what_failed), normalise(skill.what_worked)
     same = [_digest("lesson", normalise(skill.lesson))]
     advice = _list_advice(skill.lesson)

@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING
 from pytest_golden.learning.lessons import likeness
 from pytest_golden.learning.lessons.model import RecallReason
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
-from pytest_golden.learning.lessons.store import (
-    find_by_digest,
-    iterate_by_words,
-)
+from pytest_golden.learning.lessons.store import find_by_digest, iterate_by_words
 from pytest_golden.learning.memories import is_typed
-from pytest_golden.learning.signature import (
-    cause_of,
-    cut_failure,
-    digest_signature,
-    find_origin,
-)
+from pytest_golden.learning.signature import cause_of, cut_failure, digest_signature, find_origin
 from pytest_golden.redaction.redactor import redact
 
 if TYPE_CHECKING:
