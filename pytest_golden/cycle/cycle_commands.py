@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,14 +41,14 @@ _MOST_LOGGED = 64 * 1024 * 1024
 _MOST_BEHIND, _LEAST_SHOWN = 1 << 24, 1 << 16
 
 
+@dataclass(slots=True)
 class CommandRunner:
     """Runs commands with `sh -c` in a folder, one at a time. `show` receives each line, `log` all lines, both redacted."""
 
-    def __init__(self, folder: Path, scratch: Path, log: Path, show: Callable[[str], None]) -> None:
-        self._folder = folder
-        self._scratch = scratch
-        self._log = log
-        self._show = show
+    folder: Path
+    scratch: Path
+    log: Path
+    show: Callable[[str], None]
 
     def run(self, name: str, command: str, *, seconds: float, environment: Mapping[str, str]) -> Exit:
         """Run a command to its end, and end everything that it started. Put its `name` before each line of its output.
@@ -56,18 +57,18 @@ class CommandRunner:
             GoldenError: it could not be started or not be watched to its end; nothing of it is left running.
             KeyboardInterrupt: somebody interrupted it.
         """
-        raw = self._scratch / f"{new_id('output')}.raw"
+        raw = self.scratch / f"{new_id('output')}.raw"
         mark = new_id("mark")
         launch = Launch(
             argv=("sh", "-c", command),
-            cwd=str(self._folder),
+            cwd=str(self.folder),
             environment={**environment, _MARK: mark},
             stdout=str(raw),
             stderr=str(raw),
             sealed=False,
             timeout_seconds=max(_LEAST_SECONDS, seconds),
         )
-        follower = _Follower(raw, self._log, f"{name} | ", Redactor(secret_literals(environment)), self._show)
+        follower = _Follower(raw, self.log, f"{name} | ", Redactor(secret_literals(environment)), self.show)
         before = set(_list_children())
         was_adopting = _adopt_orphans(True)
         supervisor = Supervisor()

@@ -5,40 +5,26 @@ from __future__ import annotations
 import ast
 import os
 import tomllib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.history.base_files import read_base_manifest
-from pytest_golden.history.git import last_line, run_git, run_git_raw
+from pytest_golden.history.git import ask_git, last_line, read_blob, run_git, split_paths
 from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.verdict import RegressionCheckResult
-from pytest_golden.verify.base_worktree import (
-    BaseEnvironment,
-    BaseWorktree,
-    PrivateFolder,
-    find_missing_inputs,
-    find_setup_seconds,
-)
-from pytest_golden.verify.gates import (
-    GatePlace,
-    clean_environment,
-    finish_gate,
-    keep_aside,
-    result_of,
-    start_gate,
-    use_store,
-)
+from pytest_golden.verify import base_worktree, gates
+from pytest_golden.verify.base_worktree import BaseWorktree
 from pytest_golden.verify.store import keep_spooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_golden.manifest.model import Manifest
-    from pytest_golden.verify.gates import GateReport
+    from pytest_golden.verify.gates import GatePlace, GateReport
 
 
 _CONFIGURATIONS = frozenset({"pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pytest.toml", ".pytest.toml"})
@@ -55,26 +41,18 @@ _PYPROJECT = "pyproject.toml"
 _MOST_TOLD = 3
 
 
+@dataclass(slots=True)
 class ProposalGuard:
     """Runs the base's golden projects on a proposal, in a worktree of its commit that no command has touched.
 
     `store` is the value of `--store`; `seconds_left` is called while the gate runs.
     """
 
-    def __init__(
-        self,
-        floor: BaseFloor,
-        *,
-        store: str,
-        environment: Mapping[str, str],
-        seconds_left: Callable[[], float],
-        show: Callable[[str], None],
-    ) -> None:
-        self._floor = floor
-        self._store = store
-        self._environment = clean_environment(environment)
-        self._seconds_left = seconds_left
-        self._show = show
+    floor: BaseFloor
+    store: str
+    environment: Mapping[str, str]
+    seconds_left: Callable[[], float]
+    show: Callable[[str], None]
 
     def check(self, commit: str, changed: tuple[str, ...]) -> Mapping[str, Any]:
         """Return `regression_check`, `weakened_floor` and `warnings` of the proposal at a commit.
@@ -83,28 +61,30 @@ class ProposalGuard:
             GoldenError: the gate could not run to its end, or the time is up.
             KeyboardInterrupt: it was interrupted.
         """
-        manifest = self._floor.manifest
+        manifest = self.floor.manifest
         if manifest is None:
             raise GoldenError("the base has no manifest")
-        with PrivateFolder(outside=self._floor.checkout) as private:
-            tree = BaseWorktree(self._floor.checkout, private.path, commit)
+        with base_worktree.PrivateFolder(outside=self.floor.checkout) as private:
+            tree = BaseWorktree(self.floor.checkout, private.path, commit)
             try:
                 may_be_imported = any(name_module(path) is not None for path in changed)
-                protected = self._floor.protect(*([self._floor.find_imported()] if may_be_imported else []))
+                protected = self.floor.protect(*([self.floor.find_imported()] if may_be_imported else []))
                 weakened = [*list_edits(changed, protected), *self._compare(tree.root, changed)]
                 self._put_floor(tree.root)
-                environment = BaseEnvironment(self._floor.checkout, tree.root, private.path, self._environment)
-                file = tree.root / self._floor.relative
-                longest = min(find_setup_seconds(manifest.projects), max(0.0, self._seconds_left()))
+                environment = base_worktree.BaseEnvironment(
+                    self.floor.checkout, tree.root, private.path, self.environment
+                )
+                file = tree.root / self.floor.relative
+                longest = min(base_worktree.find_setup_seconds(manifest.projects), max(0.0, self.seconds_left()))
                 place = environment.prepare(file, manifest.setup, longest)
                 # Else a proposal's own `pytest.py`, or an entry point that it declares, would be the gate that judges it.
                 place = replace(place, environment={**place.environment, "PYTHONSAFEPATH": "1"})
                 report = self._run(place, private.path, weakened)
-                lost = keep_spooled(file, self._store, self._floor.root, {str(report.run_id)})
+                lost = keep_spooled(file, self.store, self.floor.root, {str(report.run_id)})
                 warnings = (*self._list_lacks(tree, file, report), *([] if lost is None else [lost]))
             finally:
                 tree.close()
-        results = tuple(result_of(report, project.name) for project in manifest.projects)
+        results = tuple(gates.result_of(report, project.name) for project in manifest.projects)
         # The base's own manifest is what ran: what the gate adds is what did not run.
         weakened += [dict(one) for one in report.weakened_floor]
         if report.fails_unexplained:
@@ -114,22 +94,22 @@ class ProposalGuard:
 
     def _run(self, place: GatePlace, folder: Path, edited: Sequence[Mapping[str, Any]]) -> GateReport:
         options = (
-            *("--golden-learning=off", *keep_aside(folder)),
-            *("--golden-base", self._floor.commit, "--golden-floor", "check"),
+            *("--golden-learning=off", *gates.keep_aside(folder)),
+            *("--golden-base", self.floor.commit, "--golden-floor", "check"),
         )
-        gate = start_gate(use_store(place, str(self._store)), folder, "gate", options)
+        gate = gates.start_gate(gates.use_store(place, str(self.store)), folder, "gate", options)
         shown = ""
 
         def look(line: str) -> None:
             nonlocal shown
-            if self._seconds_left() <= 0:
+            if self.seconds_left() <= 0:
                 raise GoldenError("the time limit was reached while the golden projects ran")
             if line and line != shown:
                 shown = line
-                self._show(f"gate | {line}")
+                self.show(f"gate | {line}")
 
         try:
-            return finish_gate(gate, "proposal", look)
+            return gates.finish_gate(gate, "proposal", look)
         except GoldenError as error:
             # An edit may be what broke the gate, and nothing else would then mention it.
             told = "".join(f"; {one['message']}" for one in edited[:_MOST_TOLD])
@@ -139,7 +119,7 @@ class ProposalGuard:
         """Say what the worktree lacked if something failed: that may be the only cause, and not the proposal's fault."""
         if not any(result.is_regression for result in report.results.values()):
             return ()
-        missing = find_missing_inputs(self._floor.root, manifest, report.results.values())
+        missing = base_worktree.find_missing_inputs(self.floor.root, manifest, report.results.values())
         told = (f"{name} may have failed for this alone: {lack}" for name, lack in missing.items())
         return (*tree.find_gaps(), *told)
 
@@ -149,35 +129,32 @@ class ProposalGuard:
         found = [
             make_edit(None, "gate_configuration", f"{path} {told}") for path in changed if self._differs(tree, path)
         ]
-        if self._floor.relative in changed:
+        if self.floor.relative in changed:
             found += self._compare_manifests(tree)
         return found
 
     def _compare_manifests(self, tree: Path) -> list[Mapping[str, Any]]:
-        place = self._floor.file
-        base = self._floor.manifest
-        told = run_git_raw(tree, "cat-file", "blob", f"HEAD:{self._floor.relative}")
-        try:
-            head = parse_manifest(told.stdout, place.name, place.parent)
-        except GoldenError:
+        place, base = self.floor.file, self.floor.manifest
+        told = read_blob(tree, "HEAD", self.floor.relative)
+        if base is None or told is None:
             return []
-        if base is None or told.returncode:
+        try:
+            head = parse_manifest(told, place.name, place.parent)
+        except GoldenError:
             return []
         return [one.to_dict() for one in find_weakenings(base, head, not_run={})]
 
     def _differs(self, tree: Path, path: str) -> bool:
         place = Path(path)
-        if place.name != _PYPROJECT or not Path(self._floor.relative).is_relative_to(place.parent):
+        if place.name != _PYPROJECT or not Path(self.floor.relative).is_relative_to(place.parent):
             return False
-        checkout, base = self._floor.checkout, self._floor.commit
-        before = run_git_raw(checkout, "cat-file", "blob", f"{base}:{path}").stdout
-        now = run_git_raw(tree, "cat-file", "blob", f"HEAD:{path}").stdout
-        return differs_for_pytest(before, now)
+        before = read_blob(self.floor.checkout, self.floor.commit, path)
+        return differs_for_pytest(before or b"", read_blob(tree, "HEAD", path) or b"")
 
     def _put_floor(self, tree: Path) -> None:
         """Replace the proposal's manifest and baselines, which may be links, by the base's."""
-        paths = [self._floor.baselines, self._floor.relative]
-        commit = self._floor.commit
+        paths = [self.floor.baselines, self.floor.relative]
+        commit = self.floor.commit
         removed = run_git(tree, "rm", "-r", "--quiet", "--force", "--ignore-unmatch", "--", *paths)
         there = [path for path in paths if not run_git(tree, "cat-file", "-e", f"{commit}:{path}").returncode]
         put = run_git(tree, "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", commit, "--", *there)
@@ -224,16 +201,13 @@ class BaseFloor(NamedTuple):
         Raises:
             GoldenError: git cannot tell.
         """
-        listed = run_git_raw(self.checkout, "ls-tree", "-r", "-z", "--name-only", "--full-tree", self.commit)
-        if listed.returncode:
-            raise GoldenError(f"git cannot list the files of {self.commit[:12]}")
-        files = os.fsdecode(listed.stdout).split("\0")
+        asked = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", self.commit)
+        files = split_paths(ask_git(self.checkout, *asked, failing=f"git cannot list the files of {self.commit[:12]}"))
         hooks = [str(folder / HOOKS) for folder in PurePosixPath(self.relative).parents]
         return find_imported([path for path in hooks if path in files], files, self._read)
 
-    def _read(self, path: str) -> str | None:
-        told = run_git_raw(self.checkout, "cat-file", "blob", f"{self.commit}:{path}")
-        return None if told.returncode else told.stdout.decode("utf-8", "replace")
+    def _read(self, path: str) -> str:
+        return (read_blob(self.checkout, self.commit, path) or b"").decode("utf-8", "replace")
 
     def _name_folder(self, path: str, project_dir: str | None) -> str | None:
         # A folder that holds the manifest, as the whole checkout does, is not one project's own.

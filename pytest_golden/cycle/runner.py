@@ -12,18 +12,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import monotonic_seconds, utc_now
-from pytest_golden.cycle import rules
+from pytest_golden.cycle import model, rules
 from pytest_golden.cycle.cycle_record import CycleFile, CycleRecord, Walk, check_projects, read_check
-from pytest_golden.cycle.model import (
-    CYCLE_ORDER,
-    STEP_ROLES,
-    CycleEvent,
-    CycleEventType,
-    CycleState,
-    CycleStep,
-    StepRecord,
-    StepStatus,
-)
+from pytest_golden.cycle.model import CYCLE_ORDER, CycleEventType, CycleState, CycleStep, StepStatus
 from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.redaction.redactor import redact
@@ -74,7 +65,7 @@ class CycleRunner:
         config: CycleConfig,
         *,
         steps: Mapping[CycleStep | str, StepCallable | None] | None = None,
-        on_event: Callable[[CycleEvent], object] | None = None,
+        on_event: Callable[[model.CycleEvent], object] | None = None,
         gateway: Gateway | None = None,
         clock: Callable[[], Any] | None = None,
         store: str | None = None,
@@ -329,7 +320,7 @@ class CycleRunner:
 
     def _note(self, step: CycleStep, status: StepStatus, reason: str) -> None:
         reason = redact(reason)
-        self._change(steps=(*self._walk.state.steps, StepRecord(step, status, reason)))
+        self._change(steps=(*self._walk.state.steps, model.StepRecord(step, status, reason)))
         told = f"{step}: {status}{f': {reason}' if reason else ''}"
         self._emit(_EVENT_OF[status], step, told, is_error=status is StepStatus.ERROR)
 
@@ -344,7 +335,7 @@ class CycleRunner:
         if self._on_event is None:
             return
         try:
-            self._on_event(CycleEvent(event_type, step, STEP_ROLES[step], redact(message), is_error))
+            self._on_event(model.CycleEvent(event_type, step, model.STEP_ROLES[step], redact(message), is_error))
         except Exception:
             _LOG.warning("a listener to a cycle's events failed", exc_info=True)
 

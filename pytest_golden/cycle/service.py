@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.cycle import worktree
 from pytest_golden.cycle.cycle_commands import CommandRunner, clear_leftovers, describe_ending
 from pytest_golden.cycle.cycle_record import CycleFile, find_unfinished
 from pytest_golden.cycle.model import DEFAULT_TASK, CycleConfig, CycleStep, CycleVerdict
 from pytest_golden.cycle.proposal_floor import ProposalGuard, read_base_floor
 from pytest_golden.cycle.rules import ERROR, get_final_status
 from pytest_golden.cycle.runner import CycleRunner, StepError, read_notes
-from pytest_golden.cycle.worktree import (
-    CycleWorktree,
-    list_changed_settings,
-    name_branch,
-    read_git_settings,
-    read_own_files,
-)
+from pytest_golden.cycle.worktree import CycleWorktree
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_state_folder, find_store_place, prepare_state_folder
 from pytest_golden.gateway.model import Ending
@@ -83,21 +78,14 @@ class CycleOutcome:
 _COUNTED = ("regressions_detected", "improvements_approved", "improvements_rejected")
 
 
+@dataclass(slots=True)
 class CommandCycle:
     """Walks or resumes a cycle of commands. `say` receives messages, `show` the lines that commands print."""
 
-    def __init__(
-        self,
-        request: CycleRequest,
-        *,
-        say: Callable[[str], None],
-        show: Callable[[str], None],
-        on_event: Callable[[CycleEvent], object] | None = None,
-    ) -> None:
-        self._request = request
-        self._say = say
-        self._show = show
-        self._on_event = on_event
+    request: CycleRequest
+    say: Callable[[str], None]
+    show: Callable[[str], None]
+    on_event: Callable[[CycleEvent], object] | None = None
 
     def run(self) -> CycleOutcome:
         """Walk a new cycle.
@@ -106,24 +94,24 @@ class CommandCycle:
             GoldenError: there is no git checkout or no commit, the base's manifest or the given store cannot be used, or the
                 state cannot be written.
         """
-        request = self._request
+        request = self.request
         if not request.improve or not request.review:
             raise SettingsError("a new cycle wants both --improve CMD and --review CMD")
         checkout = find_checkout(request.manifest.parent)
         base = find_commit(checkout, "HEAD")
         if run_git(checkout, "status", "--porcelain").stdout:
-            self._say(f"there are edits that are not committed: the cycle works on {base[:12]}, without them")
+            self.say(f"there are edits that are not committed: the cycle works on {base[:12]}, without them")
         floor = read_base_floor(checkout, base, request.manifest)
         if floor.manifest is None and floor.file.exists():
             raise SettingsError(f"{floor.file.name} is not committed: the cycle goes by what is, so commit it first")
-        clear_leftovers(checkout, floor.root, self._say)
+        clear_leftovers(checkout, floor.root, self.say)
         notes = {
             "base": base,
             "improve": request.improve,
             "review": request.review,
             "has_secrets": redact([request.improve, request.review]) != [request.improve, request.review],
             "limits": dict(request.limits),
-            "git_settings": read_git_settings(checkout),
+            "git_settings": worktree.read_git_settings(checkout),
         }
         return self._walk(floor, notes, None)
 
@@ -133,7 +121,7 @@ class CommandCycle:
         Raises:
             GoldenError: there is none, it has ended, or its commands hold secrets, which are not stored, and must be given.
         """
-        request = self._request
+        request = self.request
         checkout = find_checkout(request.manifest.parent)
         present = read_base_floor(checkout, find_commit(checkout, "HEAD"), request.manifest)
         cycle_id = cycle_id or find_unfinished(present.root)
@@ -150,22 +138,25 @@ class CommandCycle:
 
     def _walk(self, floor: BaseFloor, notes: Mapping[str, Any], cycle_id: str | None) -> CycleOutcome:
         config = _make_config(floor, notes["limits"])
-        store = find_store_place(self._request.store, find_state_folder(floor.root))
+        store = find_store_place(self.request.store, find_state_folder(floor.root))
         if store is not None:
             # Otherwise every command would run before the gate refuses another program's file and the cycle fails.
             store.parse()
         with PrivateFolder(outside=floor.checkout) as scratch:
             steps = CommandSteps(
                 *(floor, notes, scratch.path),
-                store=self._request.store,
-                environment=self._request.environment,
-                show=self._show,
+                store=self.request.store,
+                environment=self.request.environment,
+                show=self.show,
                 # The runner is made of these steps, and asked for the time only when it walks them.
                 seconds_left=lambda: runner.seconds_left,
             )
-            runner = CycleRunner(
-                config, steps=steps.as_steps(), on_event=self._on_event, store=self._request.store, notes=notes
-            )
+            given: dict[CycleStep | str, Callable[[CycleState], Any] | None] = {
+                CycleStep.IMPROVEMENT: steps.improve,
+                CycleStep.REVIEW: steps.review,
+                CycleStep.REGRESSION_CHECKS: steps.check,
+            }
+            runner = CycleRunner(config, steps=given, on_event=self.on_event, store=self.request.store, notes=notes)
             try:
                 state = runner.run() if cycle_id is None else runner.resume(cycle_id)
                 if cycle_id is not None:
@@ -173,12 +164,12 @@ class CommandCycle:
                     steps.take_up(cycle_id)
             finally:
                 commit = steps.close()
-                left = steps.find_left()
-                if left is not None:
-                    self._say(f"WARNING: git does not take all that the commands left, so that {left} is not removed")
+                if steps.tree is not None and steps.tree.root.exists():
+                    told = f"git does not take all that the commands left, so that {steps.tree.root} is not removed"
+                    self.say(f"WARNING: {told}")
         unchecked = steps.find_unchecked(state, commit) if state.completed else None
         if unchecked is not None:
-            self._say(f"WARNING: {unchecked}")
+            self.say(f"WARNING: {unchecked}")
             warnings = (*state.warnings, unchecked)
             state = replace(state, exit_status=ERROR, verdict=CycleVerdict.NONE, warnings=warnings)
         return CycleOutcome(state, None if commit is None else steps.branch, commit)
@@ -199,44 +190,26 @@ def _make_config(floor: BaseFloor, limits: Mapping[str, Any]) -> CycleConfig:
         raise SettingsError(str(error)) from None
 
 
+@dataclass(slots=True)
 class CommandSteps:
     """The steps of a cycle of commands. The first step that needs the worktree makes it."""
 
-    def __init__(
-        self,
-        floor: BaseFloor,
-        notes: Mapping[str, Any],
-        scratch: Path,
-        *,
-        store: str | None,
-        environment: Mapping[str, str],
-        show: Callable[[str], None],
-        seconds_left: Callable[[], float],
-    ) -> None:
-        self._store = store
-        self._environment = environment
-        self._floor = floor
-        self._notes = notes
-        self._scratch = scratch
-        self._show = show
-        self._tree: CycleWorktree | None = None
-        self.branch: str | None = None
-        self._seconds_left = seconds_left
-
-    def as_steps(self) -> dict[CycleStep | str, Callable[[CycleState], Mapping[str, Any] | None] | None]:
-        """Return the steps in the form that `CycleRunner` takes."""
-        return {
-            CycleStep.IMPROVEMENT: self.improve,
-            CycleStep.REVIEW: self.review,
-            CycleStep.REGRESSION_CHECKS: self.check,
-        }
+    floor: BaseFloor
+    notes: Mapping[str, Any]
+    scratch: Path
+    store: str | None
+    environment: Mapping[str, str]
+    show: Callable[[str], None]
+    seconds_left: Callable[[], float]
+    tree: CycleWorktree | None = field(default=None, init=False)
+    branch: str | None = field(default=None, init=False)
 
     def improve(self, state: CycleState) -> Mapping[str, Any]:
         """Run the improvement and propose what it left. If it failed, only keep that on the branch."""
         tree = self._open(state)
         checked = self._read_checked(state.cycle_id)
         before = checked or tree.name_tree(tree.base)
-        ended, warnings = self._run("improve", self._notes["improve"], state)
+        ended, warnings = self._run("improve", self.notes["improve"], state)
         try:
             return self._take_improvement(tree, state, ended, before, warnings)
         except GoldenError as error:
@@ -272,7 +245,7 @@ class CommandSteps:
         # A review that was killed may have left something.
         tree.put_back(commit)
         try:
-            ended, warnings = self._run("review", self._notes["review"], state)
+            ended, warnings = self._run("review", self.notes["review"], state)
         finally:
             tree.put_back(commit)
         if ended.ending is not Ending.EXITED or ended.exit_code not in {0, _REJECTED}:
@@ -287,40 +260,38 @@ class CommandSteps:
         """Verify the proposal against the base's floor."""
         tree = self._open(state)
         commit = self._find_commit(tree)
-        place = find_store_place(self._store, prepare_state_folder(self._floor.root))
+        place = find_store_place(self.store, prepare_state_folder(self.floor.root))
         guard = ProposalGuard(
-            self._floor,
+            self.floor,
             store=NO_STORE if place is None else str(place.location),
-            environment=self._environment,
-            seconds_left=self._seconds_left,
-            show=self._show,
+            environment=self.environment,
+            seconds_left=self.seconds_left,
+            show=self.show,
         )
         found = guard.check(commit, tree.list_changes(commit))
-        settings = list_changed_settings(self._notes.get("git_settings", {}), read_git_settings(tree.checkout))
+        settings = worktree.list_changed_settings(
+            self.notes.get("git_settings", {}), worktree.read_git_settings(tree.checkout)
+        )
         self._name_beside_state(state.cycle_id, ".checked").write_text(tree.name_tree(commit), encoding="utf-8")
         return {**found, "weakened_floor": (*found["weakened_floor"], *settings)}
 
     def find_unchecked(self, state: CycleState, commit: str | None) -> str | None:
         """Say that a commit differs from what was checked last; None if it does not, or if nothing was checked."""
         checked = self._read_checked(state.cycle_id)
-        if self._tree is None or checked is None or self._tree.name_tree(commit or self._tree.base) == checked:
+        if self.tree is None or checked is None or self.tree.name_tree(commit or self.tree.base) == checked:
             return None
-        return f"what {self._tree.branch} holds at the end is not what was checked: something changed it later"
+        return f"what {self.tree.branch} holds at the end is not what was checked: something changed it later"
 
     def close(self) -> str | None:
         """Remove the worktree and return the branch's commit; None if nothing was proposed."""
-        return None if self._tree is None else self._tree.close()
-
-    def find_left(self) -> Path | None:
-        """Return the worktree that could not be removed, since git does not take all its work; None where it is gone."""
-        return None if self._tree is None or not self._tree.root.exists() else self._tree.root
+        return None if self.tree is None else self.tree.close()
 
     def take_up(self, cycle_id: str) -> CycleWorktree:
         """Return the worktree of a cycle, and note its branch, even if no step needed them."""
-        if self._tree is None:
-            self.branch = name_branch(cycle_id)
-            self._tree = CycleWorktree(self._floor.checkout, cycle_id, self._floor.commit, self.branch)
-        return self._tree
+        if self.tree is None:
+            self.branch = worktree.name_branch(cycle_id)
+            self.tree = CycleWorktree(self.floor.checkout, cycle_id, self.floor.commit, self.branch)
+        return self.tree
 
     def _open(self, state: CycleState) -> CycleWorktree:
         tree = self.take_up(state.cycle_id)
@@ -328,7 +299,7 @@ class CommandSteps:
         return tree
 
     def _name_beside_state(self, cycle_id: str, ending: str) -> Path:
-        return CycleFile(self._floor.root, cycle_id, makes=True).path.with_suffix(ending)
+        return CycleFile(self.floor.root, cycle_id, makes=True).path.with_suffix(ending)
 
     def _read_checked(self, cycle_id: str) -> str | None:
         """Return git's name for the content that was checked last; a cycle that was killed has it too."""
@@ -341,23 +312,23 @@ class CommandSteps:
 
     def _run(self, name: str, command: str, state: CycleState) -> tuple[Exit, list[str]]:
         tree = self._open(state)
-        difference, told = self._scratch / "proposal.diff", self._scratch / "cycle.json"
+        difference, told = self.scratch / "proposal.diff", self.scratch / "cycle.json"
         tree.write_difference(difference)
         told.write_text(json.dumps(redact(state.to_dict()), ensure_ascii=False, default=str), encoding="utf-8")
-        environment = {name: value for name, value in self._environment.items() if not name.startswith("GIT_")}
+        environment = {name: value for name, value in self.environment.items() if not name.startswith("GIT_")}
         environment |= {
             "GOLDEN_CYCLE_ID": state.cycle_id,
-            "GOLDEN_CYCLE_TASK": str(self._notes["limits"].get("task_description") or DEFAULT_TASK),
+            "GOLDEN_CYCLE_TASK": str(self.notes["limits"].get("task_description") or DEFAULT_TASK),
             "GOLDEN_CYCLE_ROUND": str(state.improvements_approved + state.improvements_rejected + 1),
-            "GOLDEN_CYCLE_BASE": self._floor.commit,
+            "GOLDEN_CYCLE_BASE": self.floor.commit,
             "GOLDEN_CYCLE_DIFF": str(difference),
             "GOLDEN_CYCLE_STATE": str(told),
             "PWD": str(tree.root),
         }
         log = self._name_beside_state(state.cycle_id, ".log")
         before = _look(tree.checkout)
-        runner = CommandRunner(tree.root, self._scratch, log, self._show)
-        ended = runner.run(name, command, seconds=self._seconds_left(), environment=environment)
+        runner = CommandRunner(tree.root, self.scratch, log, self.show)
+        ended = runner.run(name, command, seconds=self.seconds_left(), environment=environment)
         return ended, _compare(name, before, _look(tree.checkout))
 
 
@@ -366,7 +337,7 @@ def _look(checkout: Path) -> dict[str, str]:
     with suppress(GoldenError):
         told = run_git(checkout, "status", "--porcelain", "-z", "--no-renames").stdout.split("\0")
         edits = {one[3:]: one[:2] for one in told if one}
-        return {"HEAD": run_git(checkout, "rev-parse", "HEAD").stdout, **edits, **read_own_files(checkout)}
+        return {"HEAD": run_git(checkout, "rev-parse", "HEAD").stdout, **edits, **worktree.read_own_files(checkout)}
     return {}
 
 

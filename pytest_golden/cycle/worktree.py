@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.cycle.proposal_floor import make_edit
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.scratch import remove_tree
-from pytest_golden.history.git import last_line, run_git, run_git_raw, split_paths
+from pytest_golden.history.checkout import descends
+from pytest_golden.history.git import SUBMODULE_MODE, ask_git, last_line, run_git, run_git_raw, split_paths
 from pytest_golden.verify.base_worktree import find_temporary_folder
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _LONGEST_SECONDS = 3600
 _PREFIX = f"golden-cycle-{os.getuid()}-"
 _NAME, _ADDRESS = "golden cycle", "golden-cycle@localhost"
-_REPOSITORY = "160000"
 _NEUTRAL = (
     *("-c", f"user.name={_NAME}", "-c", f"user.email={_ADDRESS}", "-c", "commit.gpgsign=false"),
     # Hooks of the repository are for people's commits.
@@ -146,23 +146,19 @@ class CycleWorktree:
 
     def builds_on_base(self, commit: str) -> bool:
         """Tell whether a commit has the base among its ancestors, so that it can be merged where the base is."""
-        return not run_git(self.checkout, "merge-base", "--is-ancestor", self.base, commit).returncode
+        return descends(self.checkout, commit, self.base)
 
     def list_repositories(self, commit: str) -> tuple[str, ...]:
         """Return the paths at a commit that are repositories of their own, with another commit than at the base."""
         done = run_git_raw(self.checkout, "diff", "--raw", "--no-renames", "--no-ext-diff", "-z", self.base, commit)
         told = iter(os.fsdecode(done.stdout).split("\0"))
         # Each is `:mode mode name name status`, and then the path.
-        return tuple(path for modes, path in zip(told, told, strict=False) if modes[8:14] == _REPOSITORY)
+        return tuple(path for modes, path in zip(told, told, strict=False) if modes[8:14] == SUBMODULE_MODE)
 
     def list_changes(self, commit: str) -> tuple[str, ...]:
         """Return the paths that differ between a commit and the base, from the checkout's root."""
-        done = run_git_raw(
-            self.checkout, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", self.base, commit
-        )
-        if done.returncode:
-            raise GoldenError(f"git cannot tell what was changed: {last_line(os.fsdecode(done.stderr))}")
-        return tuple(split_paths(done.stdout))
+        asked = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", self.base, commit)
+        return tuple(split_paths(ask_git(self.checkout, *asked, failing="git cannot tell what was changed")))
 
     def write_difference(self, file: Path) -> None:
         """Write the difference from the base as a patch; write nothing if git cannot tell."""
@@ -236,11 +232,8 @@ def read_git_settings(checkout: Path) -> dict[str, str]:
     Raises:
         GoldenError: git does not tell.
     """
-    listed = run_git_raw(checkout, "config", "--list", "-z")
-    if listed.returncode:
-        raise GoldenError(f"git does not tell its settings: {last_line(listed.stderr.decode(errors='replace'))}")
     told: dict[str, bytes] = {}
-    for entry in listed.stdout.split(b"\0"):
+    for entry in ask_git(checkout, "config", "--list", "-z", failing="git does not tell its settings").split(b"\0"):
         name, _, value = entry.decode("utf-8", "replace").partition("\n")
         if name.startswith(_SECTIONS) or name in _KEYS:
             told[name] = told.get(name, b"") + value.encode() + b"\0"

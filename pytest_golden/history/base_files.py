@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
+from pytest_golden.history import git
 from pytest_golden.history.checkout import Checkout, read_checkout
-from pytest_golden.history.git import (
-    find_commit,
-    find_head,
-    find_top,
-    last_line,
-    name_blob,
-    run_git,
-    run_git_raw,
-    split_paths,
-)
+from pytest_golden.history.git import SUBMODULE_MODE, find_commit, run_git, run_git_raw, split_paths
 from pytest_golden.regression.model import OutputChange
 from pytest_golden.regression.verdict import ChangedBaseline
 from pytest_golden.regression.wording import name_some, show_path
@@ -32,7 +24,6 @@ if TYPE_CHECKING:
 _LONGEST_SECONDS = 600
 # So many fit into one command line, however long they are.
 _PATHS_AT_ONCE = 200
-_LINK, _SUBMODULE = "120000", "160000"
 # None of these is a blob id.
 _REGULAR, _ANOTHER_KIND, _UNREADABLE = "a file", "another kind", "unreadable"
 _IGNORE_FILE = ".gitignore"
@@ -65,7 +56,7 @@ def read_base_manifest(manifest: Path, ref: str) -> BaseManifest:
     except GoldenError as error:
         raise GoldenError(f"--golden-base {ref}: {error}") from None
     if shown.returncode:
-        told = f"{manifest.name} cannot be read at {commit[:12]} ({last_line(shown.stderr)})."
+        told = f"{manifest.name} cannot be read at {commit[:12]} ({git.last_line(shown.stderr)})."
         raise GoldenError(f"--golden-base {ref}: {told}")
     return BaseManifest(ref, commit, shown.stdout)
 
@@ -126,15 +117,15 @@ def list_committed_baselines(folder: Path, commit: str) -> tuple[str, ...]:
 
 
 def _list_entries(folder: Path, commit: str) -> list[_Entry]:
-    done = run_git_raw(folder, "ls-tree", "-r", "-z", commit, "--", BASELINES_FOLDER, longest_seconds=_LONGEST_SECONDS)
-    if done.returncode:
-        raise GoldenError(f"the baselines at {commit[:12]} cannot be listed ({last_line(os.fsdecode(done.stderr))}).")
+    asked = ("ls-tree", "-r", "-z", commit, "--", BASELINES_FOLDER)
+    failing = f"the baselines at {commit[:12]} cannot be listed"
+    listed = git.ask_git(folder, *asked, failing=failing, longest_seconds=_LONGEST_SECONDS)
     entries = []
-    for facts, _, path in (record.partition("\t") for record in split_paths(done.stdout)):
+    for facts, _, path in (record.partition("\t") for record in split_paths(listed)):
         # Source: git-ls-tree(1), "Output format".
         mode, _, blob = facts.split(" ")
         entries.append(_Entry(mode, blob, path.removeprefix(BASELINES_FOLDER).removeprefix("/")))
-    return [entry for entry in entries if entry.path or entry.mode == _SUBMODULE]
+    return [entry for entry in entries if entry.path or entry.mode == SUBMODULE_MODE]
 
 
 def _name_present(folder: Path, entries: Sequence[_Entry]) -> dict[str, str | None]:
@@ -152,12 +143,12 @@ def _name_special(place: Path, entry: _Entry) -> str | None:
         mode = place.lstat().st_mode
     except OSError:
         return None
-    if entry.mode == _SUBMODULE:
-        return find_head(place)
-    if stat.S_ISLNK(mode) != (entry.mode == _LINK):
+    if entry.mode == SUBMODULE_MODE:
+        return git.find_head(place)
+    if stat.S_ISLNK(mode) != (entry.mode == git.LINK_MODE):
         return _ANOTHER_KIND
     if stat.S_ISLNK(mode):
-        return name_blob(os.fsencode(place.readlink()), "sha256" if len(entry.blob) == 64 else "sha1")
+        return git.name_blob(os.fsencode(place.readlink()), "sha256" if len(entry.blob) == 64 else "sha1")
     return _REGULAR if stat.S_ISREG(mode) else _ANOTHER_KIND
 
 
@@ -232,7 +223,7 @@ def _find_rules(folder: Path, paths: Sequence[str]) -> list[IgnoreRule]:
 
 def _advise(folder: Path, rules: Sequence[IgnoreRule]) -> str:
     """Say how to make git track the baselines. If their own folder is ignored, it must be included again first."""
-    root = find_top(folder.parent)
+    root = git.find_top(folder.parent)
     below = os.path.relpath(os.path.realpath(folder), root).replace(os.sep, "/")
     if root is None or _find_rules(folder.parent, ["."]):
         return f"add them with `git add --force {show_path(folder.name)}` and commit them"

@@ -15,6 +15,8 @@ from pytest_golden.errors import GoldenError
 
 _LONGEST_SECONDS = 60
 _BRANCH = re.compile(r"[\w./-]+")
+#: The modes of a symlink and of a submodule in git's lists.
+LINK_MODE, SUBMODULE_MODE = "120000", "160000"
 MOST_BYTES_OF_A_FILE = 16 * 1024 * 1024
 MOST_BYTES = 64 * 1024 * 1024
 
@@ -48,6 +50,24 @@ def run_git_raw(
         raise GoldenError("there is no git on PATH: install it") from None
     except subprocess.TimeoutExpired:
         raise GoldenError(f"git did not answer within {longest_seconds} s: {' '.join(command)}") from None
+
+
+def ask_git(folder: Path, *arguments: str, failing: str, longest_seconds: float = _LONGEST_SECONDS) -> bytes:
+    """Run git in a folder and return its output.
+
+    Raises:
+        GoldenError: as `run_git`, or git ends with another exit code than 0; `failing` says what could not be done.
+    """
+    done = run_git_raw(folder, *arguments, longest_seconds=longest_seconds)
+    if done.returncode:
+        raise GoldenError(f"{failing}: {last_line(os.fsdecode(done.stderr))}")
+    return done.stdout
+
+
+def read_blob(folder: Path, commit: str, path: str) -> bytes | None:
+    """Return the content of a file at a commit; None if there is no such file. Raises as `run_git`."""
+    done = run_git_raw(folder, "cat-file", "blob", f"{commit}:{path}")
+    return None if done.returncode else done.stdout
 
 
 def find_commit(folder: Path, ref: str) -> str:

@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, literal_column, or_, select
 
 from pytest_golden.clock import iso_utc
+from pytest_golden.history import past_store
 from pytest_golden.history.changes import PastResult, read_verdict
-from pytest_golden.history.past_store import (
-    find_accepted,
-    find_last_environment,
-    list_expected,
-    list_results,
-    name_projects,
-    read_trends,
-    select_newest,
-    split,
-)
 from pytest_golden.history.recorded_model import (
     ListedResult,
     ListedRun,
@@ -187,7 +178,7 @@ def _describe_gate(connection: Connection, row: Row[Any], facts: Mapping[str, An
 
 def _read_results(connection: Connection, run_id: str, *, has_steps: bool) -> dict[str, GoldenProjectResult]:
     """Return the results by their entries, in the order of their expectations, which is that of their declaration."""
-    order = {name: place for place, name in enumerate(list_expected(connection, run_id))}
+    order = {name: place for place, name in enumerate(past_store.list_expected(connection, run_id))}
     columns = (gate_results.c[name] for name in ("entry_id", "project", "status", "result", "trajectory_id"))
     query = select(*columns).where(gate_results.c.run_id == run_id).order_by(gate_results.c.number)
     rows = sorted(connection.execute(query).all(), key=lambda row: order.get(row.project, len(order)))
@@ -347,9 +338,9 @@ def list_recent_results(
     `is_accepted` is read only where results on one commit differ, since only there it matters.
     """
     found: dict[str, list[Row[Any]]] = {}
-    for names in split(sorted(projects)):
-        asked = name_projects(names)
-        newest = select_newest(asked, limit)
+    for names in past_store.split(sorted(projects)):
+        asked = past_store.name_projects(names)
+        newest = past_store.select_newest(asked, limit)
         query = (
             select(*_RECENT)
             .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
@@ -360,7 +351,7 @@ def list_recent_results(
     # Reading the JSON of a result costs more than all the rest.
     mixed = [row.number for rows in found.values() if _differ_on_a_commit(rows) for row in rows]
     failed = [row.number for rows in found.values() for row in rows if row.status == ResultStatus.ERROR.value]
-    interrupted, accepted = _find_interrupted(connection, failed), find_accepted(connection, mixed)
+    interrupted, accepted = _find_interrupted(connection, failed), past_store.find_accepted(connection, mixed)
     return {name: tuple(_recent_result(row, interrupted, accepted) for row in rows) for name, rows in found.items()}
 
 
@@ -373,7 +364,7 @@ def _differ_on_a_commit(rows: Sequence[Row[Any]]) -> bool:
 
 def _find_interrupted(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
     found: set[int] = set()
-    for some in split(numbers):
+    for some in past_store.split(numbers):
         rows = connection.execute(select(gate_results.c.number, _REASONS).where(gate_results.c.number.in_(some)))
         found |= {row.number for row in rows if was_interrupted(row.reasons)}
     return frozenset(found)
@@ -389,15 +380,15 @@ def _recent_result(row: Sequence[Any], interrupted: frozenset[int], accepted: fr
 
 def read_history(connection: Connection, name: str, limit: int) -> ProjectHistory:
     """Read the last `limit` results in people's own runs, without the trend; there may be none."""
-    recent = list_results(connection, name, max(limit, ENOUGH))
+    recent = past_store.list_results(connection, name, max(limit, ENOUGH))
     return ProjectHistory(name, recent[:limit], recent)
 
 
 def read_trend(connection: Connection, name: str, project: GoldenProjectConfig | None) -> ProjectTrend:
     """Read the trend in the environment of the project's last pass. `project` is its declaration, None if it is gone."""
     factor = None if project is None else project.max_slowdown
-    facts = find_last_environment(connection, name)
+    facts = past_store.find_last_environment(connection, name)
     if facts is None:
         return ProjectTrend(None, factor)
-    trends = read_trends(connection, {name: None if project is None else project.venv}, facts)
+    trends = past_store.read_trends(connection, {name: None if project is None else project.venv}, facts)
     return ProjectTrend(trends.get(name), factor)

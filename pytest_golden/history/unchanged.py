@@ -15,20 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.history import unchanged_tree
 from pytest_golden.history.base_files import read_base_manifest
 from pytest_golden.history.checkout import Checkout, list_changed_files, read_checkout
 from pytest_golden.history.past_store import LastResult, read_last_results
 from pytest_golden.history.run_environment import compare_surroundings, describe_surroundings, locate_venv
 from pytest_golden.history.unchanged_paths import Claims, PathIndex, PlaceFinder, leads_through
-from pytest_golden.history.unchanged_tree import (
-    IgnoredFiles,
-    Tree,
-    find_changed_read,
-    find_gone,
-    is_in_git,
-    read_change,
-    read_tree,
-)
+from pytest_golden.history.unchanged_tree import IgnoredFiles, Tree
 from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus, result_without_run
@@ -96,12 +89,12 @@ def select_changed(question: Question, store: Store | None) -> Selection:
     """
     manifest, ref = question.manifest, question.ref
     folder = manifest.workspace_root
-    if not is_in_git(folder):
+    if not unchanged_tree.is_in_git(folder):
         return _run_all(question, None, f"{folder} is in no git repository")
     try:
         venvs = {project.venv for project in manifest.projects if project.venv is not None}
         known = [Path(sys.prefix), *(locate_venv(venv, folder) for venv in venvs)]
-        tree = read_tree(folder, ref, question.products, known)
+        tree = unchanged_tree.read_tree(folder, ref, question.products, known)
         doubt, entries = _compare_manifests(question, tree)
         if doubt is not None:
             return _run_all(question, tree.base, doubt)
@@ -118,7 +111,7 @@ def select_changed(question: Question, store: Store | None) -> Selection:
             base_entries=entries,
             surroundings=describe_surroundings(manifest.projects, folder) if past else {},
             since_pass=_once_a_run(lambda last: _find_files_since(tree.root, last.checkout, read_now())),
-            gone_since=_once_a_run(lambda last: find_gone(tree.root, last.ignored, products)),
+            gone_since=_once_a_run(lambda last: unchanged_tree.find_gone(tree.root, last.ignored, products)),
             hide=question.hide,
             claims=claims,
             ignored=IgnoredFiles(tree.root, claims.leave_unclaimed(tree.ignored.paths), products),
@@ -391,14 +384,14 @@ def _find_gone(places: InputPlaces, present: Present, last: LastResult) -> str |
 def _find_changed_read(tree: Tree, since: PathIndex, present: Present, last: LastResult) -> str | None:
     if present.no_reads is None:
         return None
-    return find_changed_read(last.reads, tree, since, present.no_reads, _find_moment(present, last))
+    return unchanged_tree.find_changed_read(last.reads, tree, since, present.no_reads, _find_moment(present, last))
 
 
 def _find_newer_log(places: InputPlaces, tree: Tree, present: Present, last: LastResult) -> str | None:
     """Say which of a project's own logs changed. Tools write most of them, but a pipeline may read one."""
     moment = _find_moment(present, last)
     newer = next(filter(None, (tree.find_newer_log(place, moment) for place in places.places)), None) or next(
-        (str(path) for path in present.ignored_judging if read_change(path) >= moment), None
+        (str(path) for path in present.ignored_judging if unchanged_tree.read_change(path) >= moment), None
     )
     return None if newer is None else f"git ignores {show_path(newer)}, which is newer than its last pass"
 

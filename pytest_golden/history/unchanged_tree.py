@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.history import git
 from pytest_golden.history.checkout import find_environments
-from pytest_golden.history.git import find_commit, find_fork, find_top, last_line, run_git, run_git_raw, split_paths
+from pytest_golden.history.git import ask_git, find_commit, find_fork, find_top, run_git, split_paths
 from pytest_golden.history.inputs import is_by_product, is_ignored_environment, is_no_input, list_reports
 from pytest_golden.history.unchanged_paths import PathIndex, list_above
 from pytest_golden.redaction.rule import MARK
@@ -29,7 +30,6 @@ _PACKAGES = "node_modules"
 # A folder and what came into it have the same time, but for a tick of the kernel's clock.
 _TICK_MS = 20
 _SECONDS = 120
-_LINK, _SUBMODULE = "120000", "160000"
 # Whatever is configured: a change in a submodule is one.
 _ALL = "--ignore-submodules=none"
 # The tag of `ls-files -t` for a file that git watches; changes of other files would not be seen.
@@ -99,8 +99,8 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iter
         base,
         PathIndex([*differing, *edits]),
         PathIndex(path for path in ignored if not is_no_input(root, path) and str(root / path) not in own),
-        PathIndex(path for _, mode, path in held if mode == _LINK),
-        PathIndex(path for _, mode, path in held if mode == _SUBMODULE),
+        PathIndex(path for _, mode, path in held if mode == git.LINK_MODE),
+        PathIndex(path for _, mode, path in held if mode == git.SUBMODULE_MODE),
         PathIndex(path for tag, _, path in held if tag != _WATCHED),
         PathIndex(
             path for path in (*environments, *ignored_environments) if os.path.realpath(root / path) not in homes
@@ -134,10 +134,8 @@ def is_in_git(folder: Path) -> bool:
 
 
 def _list(folder: Path, *arguments: str) -> list[str]:
-    done = run_git_raw(folder, *_LOOKING, *arguments, longest_seconds=_SECONDS)
-    if done.returncode:
-        raise GoldenError(f"git cannot tell what changed ({last_line(os.fsdecode(done.stderr))}).")
-    return split_paths(done.stdout)
+    asked = (*_LOOKING, *arguments)
+    return split_paths(ask_git(folder, *asked, failing="git cannot tell what changed", longest_seconds=_SECONDS))
 
 
 class IgnoredFiles:

@@ -11,24 +11,7 @@ from datetime import UTC, datetime
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Float,
-    Integer,
-    LargeBinary,
-    Text,
-    bindparam,
-    cast,
-    func,
-    literal,
-    or_,
-    select,
-    text,
-    type_coerce,
-    update,
-)
+import sqlalchemy as sa
 
 from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
 from pytest_golden.storage.columns import storable, storable_json, to_ms
@@ -54,7 +37,7 @@ _ROWS_AT_ONCE = 1_000
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _ESCAPES = ("\\ud", "\\uD", "\\u0000")
 # An entry's counts, recounted. The rows give only an upper limit of the positive signals that count.
-_WRONG_COUNTS = text("""
+_WRONG_COUNTS = sa.text("""
 SELECT entries.id FROM entries
 LEFT JOIN (
     SELECT entry_id,
@@ -76,10 +59,10 @@ WHERE open_count <> coalesce(asked.open, 0) OR met_count <> coalesce(asked.met, 
     OR negative_count <> coalesce(heard.negative, 0) OR correction_count <> coalesce(heard.correction, 0)
 ORDER BY entries.number LIMIT :most
 """)
-_SIZE_ON_SERVER = text("""
+_SIZE_ON_SERVER = sa.text("""
 SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class
 WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname IN :names
-""").bindparams(bindparam("names", expanding=True))
+""").bindparams(sa.bindparam("names", expanding=True))
 _FIRST, _LAST = to_ms(datetime.min.replace(tzinfo=UTC)), to_ms(datetime.max.replace(tzinfo=UTC))
 _NOT_TABLES = "SELECT name FROM sqlite_master WHERE type <> 'table' OR sql NOT LIKE 'CREATE TABLE %'"
 _MOST_SHOWN = 3
@@ -246,7 +229,7 @@ def _check_rows(store: Store, size: int) -> StoreCheck:
             problems = _check_references(connection)
             notes = ("its pages were not checked: on a server pg_amcheck does that",)
         tables = {
-            name: connection.scalar(select(func.count()).select_from(table)) or 0
+            name: connection.scalar(sa.select(sa.func.count()).select_from(table)) or 0
             for name, table in metadata.tables.items()
         }
         wrong = connection.scalars(_WRONG_COUNTS, {"most": _MOST_NAMED})
@@ -274,8 +257,8 @@ def _check_references(connection: Connection) -> tuple[str, ...]:
     for table in metadata.sorted_tables:
         for reference in table.foreign_keys:
             column, meant = reference.parent, reference.column
-            there = select(meant).where(meant == column).exists()
-            broken = select(table.c.number).where(column.is_not(None), ~there).order_by(table.c.number)
+            there = sa.select(meant).where(meant == column).exists()
+            broken = sa.select(table.c.number).where(column.is_not(None), ~there).order_by(table.c.number)
             problems += [
                 f"row {number} of {table.name} refers to what is not there, in {meant.table.name}"
                 for number in connection.scalars(broken.limit(_MOST_NAMED))
@@ -314,7 +297,7 @@ def find_odd_texts(connection: Connection) -> Iterator[OddText]:
     is_on_file = connection.dialect.name == "sqlite"
     for table in metadata.sorted_tables:
         # A server itself refuses such text, but not such escapes.
-        kinds = Text | JSON if is_on_file else JSON
+        kinds = sa.Text | sa.JSON if is_on_file else sa.JSON
         columns = [column for column in table.c if isinstance(column.type, kinds) and not column.primary_key]
         if columns:
             query = _select_from_file(table, columns) if is_on_file else _select_on_server(table, columns)
@@ -323,15 +306,15 @@ def find_odd_texts(connection: Connection) -> Iterator[OddText]:
 
 def _select_from_file(table: Table, columns: Sequence[Column[Any]]) -> Any:
     """Select the key, the bytes of the columns, and for each JSON column whether it is valid JSON."""
-    kept = [cast(column, LargeBinary) for column in columns]
-    return select(*table.primary_key, *kept, *(func.json_valid(column) for column in columns if _is_json(column)))
+    kept = [sa.cast(column, sa.LargeBinary) for column in columns]
+    return sa.select(*table.primary_key, *kept, *(sa.func.json_valid(column) for column in columns if _is_json(column)))
 
 
 def _select_on_server(table: Table, columns: Sequence[Column[Any]]) -> Any:
     """Select the key and the text of the columns, in rows with an escape that may need repair."""
-    kept = [cast(column, Text) for column in columns]
-    has_escape = or_(*(text.contains(escape, autoescape=True) for text in kept for escape in _ESCAPES))
-    return select(*table.primary_key, *kept).where(has_escape)
+    kept = [sa.cast(column, sa.Text) for column in columns]
+    has_escape = sa.or_(*(text.contains(escape, autoescape=True) for text in kept for escape in _ESCAPES))
+    return sa.select(*table.primary_key, *kept).where(has_escape)
 
 
 def _find_in_rows(connection: Connection, query: Any, columns: Sequence[Column[Any]]) -> Iterator[OddText]:
@@ -382,16 +365,18 @@ def _write_mended(connection: Connection, found: Sequence[OddText]) -> None:
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
     for odd in found:
         (key,) = odd.table.primary_key
-        value: ColumnElement[Any] = literal(odd.mended, Text)
+        value: ColumnElement[Any] = sa.literal(odd.mended, sa.Text)
         if not is_on_file and _is_json(odd.column):
-            value = cast(value, JSON)
-        connection.execute(update(odd.table).where(key == odd.key).values({odd.column.name: type_coerce(value, Text)}))
+            value = sa.cast(value, sa.JSON)
+        connection.execute(
+            sa.update(odd.table).where(key == odd.key).values({odd.column.name: sa.type_coerce(value, sa.Text)})
+        )
     if any(odd.table.name == "memories" for odd in found):
         rebuild_index(connection)
 
 
 def _is_json(column: Column[Any]) -> bool:
-    return isinstance(column.type, JSON)
+    return isinstance(column.type, sa.JSON)
 
 
 def _copy_files(path: Path, copy: Path) -> None:
@@ -451,15 +436,15 @@ def _write_condition(column: Column[object]) -> str:
 
 
 def _write_kind(column: Column[object], name: str) -> str:
-    if isinstance(column.type, JSON):
+    if isinstance(column.type, sa.JSON):
         # JSON that is only a number is stored as a number.
         return f"typeof({name}) <> 'blob' AND json_valid({name})"
-    if isinstance(column.type, Boolean):
+    if isinstance(column.type, sa.Boolean):
         return f"typeof({name}) = 'integer' AND {name} IN (0, 1)"
-    if isinstance(column.type, Float):
+    if isinstance(column.type, sa.Float):
         return f"typeof({name}) IN ('real', 'integer')"
-    if isinstance(column.type, Integer):
-        is_moment = isinstance(column.type, BigInteger) and column.name.endswith("_at")
+    if isinstance(column.type, sa.Integer):
+        is_moment = isinstance(column.type, sa.BigInteger) and column.name.endswith("_at")
         more = f" AND {name} BETWEEN {_FIRST} AND {_LAST}" if is_moment else ""
         return f"typeof({name}) = 'integer'{more}"
     return f"typeof({name}) = 'text'"

@@ -7,26 +7,16 @@ go back. Digests are the first 32 hexadecimal digits of a SHA-256.
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    UniqueConstraint,
-    column,
-    false,
-    table,
-    text,
-)
+from typing import TYPE_CHECKING, Any
 
-metadata = MetaData(
+import sqlalchemy as sa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy.types import TypeEngine
+
+metadata = sa.MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -36,56 +26,61 @@ metadata = MetaData(
 )
 
 # Without this, None would be stored as the JSON text `null`, which is not NULL.
-_JSON_OR_NULL = JSON(none_as_null=True)
-_IS_OPEN = text("status = 'open'")
-_HAS_SHAPE = text("hint_shape IS NOT NULL")
-_IS_NO_SUCCESS = text("assessment <> 'success'")
+_JSON_OR_NULL = sa.JSON(none_as_null=True)
+_IS_OPEN = sa.text("status = 'open'")
+_HAS_SHAPE = sa.text("hint_shape IS NOT NULL")
+_IS_NO_SUCCESS = sa.text("assessment <> 'success'")
 
 
-def _number() -> Column[int]:
+def _number() -> sa.Column[int]:
     # SQLite counts up by itself only in a column of exactly INTEGER.
-    return Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
+    return sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True)
 
 
-def _count(name: str) -> Column[int]:
-    return Column(name, Integer, nullable=False, server_default=text("0"))
+def _id() -> sa.Column[str]:
+    return sa.Column("id", sa.Text, nullable=False, unique=True)
+
+
+def _required(kind: type[TypeEngine[Any]], *names: str) -> Iterator[sa.Column[Any]]:
+    return (sa.Column(name, kind, nullable=False) for name in names)
+
+
+def _optional(kind: TypeEngine[Any] | type[TypeEngine[Any]], *names: str) -> Iterator[sa.Column[Any]]:
+    return (sa.Column(name, kind) for name in names)
+
+
+def _count(name: str) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer, nullable=False, server_default=sa.text("0"))
 
 
 # An assessment is computed from the counts, so that a signal costs the same however many an entry has.
-entries = Table(
+entries = sa.Table(
     "entries",
     metadata,
     _number(),
-    Column("id", Text, nullable=False, unique=True),
-    Column("job_id", Text),
-    Column("agent_id", Text, nullable=False),
-    Column("session_key", Text),
-    Column("parent_id", Text),
-    Column("intent", Text, nullable=False),
-    Column("intent_type", Text),
-    Column("actions", JSON, nullable=False),
-    Column("immediate_result", Text, nullable=False),
-    Column("immediate_notes", Text),
-    Column("assessment", Text, nullable=False),
-    Column("assessment_notes", Text),
-    Column("closed_at", BigInteger),
-    Column("created_at", BigInteger, nullable=False),
-    Column("updated_at", BigInteger, nullable=False),
+    _id(),
+    *_required(sa.Text, "agent_id", "intent", "immediate_result", "assessment"),
+    *_optional(sa.Text, "job_id", "session_key", "parent_id", "intent_type", "immediate_notes", "assessment_notes"),
+    *_optional(sa.Text, "human_word"),
+    *_required(sa.BigInteger, "created_at", "updated_at"),
+    *_optional(sa.BigInteger, "closed_at"),
     *map(_count, ("open_count", "met_count", "unmet_count", "expired_count", "critical_lost_count")),
     *map(_count, ("positive_count", "negative_count", "correction_count")),
-    Column("human_word", Text),
-    Index(None, "agent_id", "number"),
-    Index(None, "parent_id", "number"),
-    Index(None, "intent_type", "number"),
-    Index("ix_entries_open", "number", sqlite_where=text("closed_at IS NULL")),
-    Index(None, "created_at"),
-    Index("ix_entries_session", "agent_id", "session_key", "number", sqlite_where=text("session_key IS NOT NULL")),
+    *_required(sa.JSON, "actions"),
+    sa.Index(None, "agent_id", "number"),
+    sa.Index(None, "parent_id", "number"),
+    sa.Index(None, "intent_type", "number"),
+    sa.Index("ix_entries_open", "number", sqlite_where=sa.text("closed_at IS NULL")),
+    sa.Index(None, "created_at"),
+    sa.Index(
+        "ix_entries_session", "agent_id", "session_key", "number", sqlite_where=sa.text("session_key IS NOT NULL")
+    ),
     # Most entries succeed, and are found without an index of their own.
-    Index("ix_entries_agent_assessment", "agent_id", "assessment", "number", sqlite_where=_IS_NO_SUCCESS),
-    Index("ix_entries_assessment", "assessment", "number", sqlite_where=_IS_NO_SUCCESS),
-    Index("ix_entries_agent_intent_type", "agent_id", "intent_type", "number"),
-    Index("ix_entries_type_assessment", "intent_type", "assessment", "number", sqlite_where=_IS_NO_SUCCESS),
-    Index(
+    sa.Index("ix_entries_agent_assessment", "agent_id", "assessment", "number", sqlite_where=_IS_NO_SUCCESS),
+    sa.Index("ix_entries_assessment", "assessment", "number", sqlite_where=_IS_NO_SUCCESS),
+    sa.Index("ix_entries_agent_intent_type", "agent_id", "intent_type", "number"),
+    sa.Index("ix_entries_type_assessment", "intent_type", "assessment", "number", sqlite_where=_IS_NO_SUCCESS),
+    sa.Index(
         *("ix_entries_agent_type_assessment", "agent_id", "intent_type", "assessment", "number"),
         sqlite_where=_IS_NO_SUCCESS,
     ),
@@ -94,259 +89,222 @@ entries = Table(
 #: In the tally, no agent's name.
 ALL_AGENTS = ""
 # Not in the metadata, since only triggers write it: see `upgrading.py`.
-entry_tally = table(
-    "entry_tally", column("day"), column("agent_id"), column("intent_type"), column("assessment"), column("amount")
+entry_tally = sa.table(
+    "entry_tally",
+    sa.column("day"),
+    sa.column("agent_id"),
+    sa.column("intent_type"),
+    sa.column("assessment"),
+    sa.column("amount"),
 )
 
-# Signals find an expectation by the columns from `agent_id` to `hint_rank`, see `journal/hints.py`; one without a shape is found
-# by its hint alone. The last two columns are when its check is run next, and how often it was claimed.
-expectations = Table(
+# Signals find an expectation by its agent, its session and the columns `hint_...`, see `journal/hints.py`; one without a shape is
+# found by its hint alone. `check_due_at` is when its check is run next, `check_tries` how often it was claimed.
+expectations = sa.Table(
     "expectations",
     metadata,
     _number(),
-    Column("id", Text, nullable=False, unique=True),
-    Column("entry_id", Text, ForeignKey("entries.id"), nullable=False),
-    Column("description", Text, nullable=False),
-    Column("polarity", Text, nullable=False),
-    Column("critical", Boolean, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("match_hint", _JSON_OR_NULL),
-    Column("expires_at", BigInteger),
-    Column("check", _JSON_OR_NULL),
-    Column("resolved_by", Text),
-    Column("created_at", BigInteger, nullable=False),
-    Column("resolved_at", BigInteger),
-    Column("agent_id", Text),
-    Column("session_key", Text),
-    Column("hint_anchor", BigInteger),
-    Column("hint_shape", Text),
-    Column("hint_rank", BigInteger),
-    Column("check_due_at", BigInteger),
+    _id(),
+    sa.Column("entry_id", sa.Text, sa.ForeignKey("entries.id"), nullable=False),
+    *_required(sa.Text, "description", "polarity", "status"),
+    *_required(sa.Boolean, "critical"),
+    *_optional(sa.Text, "resolved_by", "agent_id", "session_key", "hint_shape"),
+    *_required(sa.BigInteger, "created_at"),
+    *_optional(sa.BigInteger, "expires_at", "resolved_at", "hint_anchor", "hint_rank", "check_due_at"),
     _count("check_tries"),
-    Index(None, "entry_id", "number"),
-    Index("ix_expectations_open", "expires_at", sqlite_where=_IS_OPEN),
-    Index("ix_expectations_open_agent", "agent_id", "expires_at", "number", sqlite_where=_IS_OPEN),
-    Index(
+    *_optional(_JSON_OR_NULL, "match_hint", "check"),
+    sa.Index(None, "entry_id", "number"),
+    sa.Index("ix_expectations_open", "expires_at", sqlite_where=_IS_OPEN),
+    sa.Index("ix_expectations_open_agent", "agent_id", "expires_at", "number", sqlite_where=_IS_OPEN),
+    sa.Index(
         *("ix_expectations_asked", "agent_id", "status", "hint_shape", "hint_rank", "number"),
         sqlite_where=_HAS_SHAPE,
     ),
-    Index(
+    sa.Index(
         *("ix_expectations_session", "agent_id", "session_key", "status", "hint_shape", "hint_rank", "number"),
-        sqlite_where=text("session_key IS NOT NULL"),
+        sqlite_where=sa.text("session_key IS NOT NULL"),
     ),
-    Index("ix_expectations_anchor", "hint_anchor", "number", sqlite_where=_HAS_SHAPE),
-    Index("ix_expectations_open_anchor", "hint_anchor", "hint_rank", "number", sqlite_where=_IS_OPEN),
-    Index("ix_expectations_agent_anchor", "hint_anchor", "agent_id", "number", sqlite_where=_HAS_SHAPE),
-    Index(
+    sa.Index("ix_expectations_anchor", "hint_anchor", "number", sqlite_where=_HAS_SHAPE),
+    sa.Index("ix_expectations_open_anchor", "hint_anchor", "hint_rank", "number", sqlite_where=_IS_OPEN),
+    sa.Index("ix_expectations_agent_anchor", "hint_anchor", "agent_id", "number", sqlite_where=_HAS_SHAPE),
+    sa.Index(
         *("ix_expectations_open_agent_anchor", "hint_anchor", "agent_id", "hint_rank", "number"),
         sqlite_where=_IS_OPEN,
     ),
-    Index(
+    sa.Index(
         *("ix_expectations_check_due", "check_due_at", "number"),
-        sqlite_where=text("status = 'open' AND check_due_at IS NOT NULL"),
+        sqlite_where=sa.text("status = 'open' AND check_due_at IS NOT NULL"),
     ),
 )
 
 # `routing` holds the rule and the candidates. `content_digest` finds repeated news, which is new only to expectations after
 # `expectation_mark`, the last one when it was first received.
-signals = Table(
+signals = sa.Table(
     "signals",
     metadata,
     _number(),
-    Column("id", Text, nullable=False, unique=True),
-    Column("entry_id", Text, ForeignKey("entries.id")),
-    Column("expectation_id", Text),
-    Column("agent_id", Text),
-    Column("session_key", Text),
-    Column("source", Text, nullable=False),
-    Column("signal_type", Text, nullable=False),
-    Column("summary", Text, nullable=False),
-    Column("data", _JSON_OR_NULL),
-    Column("external_id", Text),
-    Column("content_digest", Text),
-    Column("routed_by", Text, nullable=False),
-    Column("routing", _JSON_OR_NULL),
-    Column("is_late", Boolean, nullable=False, server_default=false()),
-    Column("created_at", BigInteger, nullable=False),
-    Column("expectation_mark", BigInteger),
-    Index(None, "entry_id", "number"),
-    Index(None, "content_digest"),
-    Index("ix_signals_orphans", "routed_by", "created_at", "number", sqlite_where=text("routed_by = 'orphan'")),
-    Index(None, "routed_by", "number"),
-    Index("ix_signals_agent", "agent_id", "routed_by", "number", sqlite_where=text("agent_id IS NOT NULL")),
-    UniqueConstraint("source", "external_id"),
+    _id(),
+    sa.Column("entry_id", sa.Text, sa.ForeignKey("entries.id")),
+    *_required(sa.Text, "source", "signal_type", "summary", "routed_by"),
+    *_optional(sa.Text, "expectation_id", "agent_id", "session_key", "external_id", "content_digest"),
+    sa.Column("is_late", sa.Boolean, nullable=False, server_default=sa.false()),
+    *_required(sa.BigInteger, "created_at"),
+    *_optional(sa.BigInteger, "expectation_mark"),
+    *_optional(_JSON_OR_NULL, "data", "routing"),
+    sa.Index(None, "entry_id", "number"),
+    sa.Index(None, "content_digest"),
+    sa.Index("ix_signals_orphans", "routed_by", "created_at", "number", sqlite_where=sa.text("routed_by = 'orphan'")),
+    sa.Index(None, "routed_by", "number"),
+    sa.Index("ix_signals_agent", "agent_id", "routed_by", "number", sqlite_where=sa.text("agent_id IS NOT NULL")),
+    sa.UniqueConstraint("source", "external_id"),
 )
 
-entry_history = Table(
+entry_history = sa.Table(
     "entry_history",
     metadata,
     _number(),
-    Column("entry_id", Text, ForeignKey("entries.id"), nullable=False),
-    Column("changed_at", BigInteger, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("who", Text, nullable=False),
-    Column("why", Text),
-    Column("details", _JSON_OR_NULL),
-    Index(None, "entry_id", "number"),
+    sa.Column("entry_id", sa.Text, sa.ForeignKey("entries.id"), nullable=False),
+    *_required(sa.BigInteger, "changed_at"),
+    *_required(sa.Text, "what", "who"),
+    *_optional(sa.Text, "why"),
+    *_optional(_JSON_OR_NULL, "details"),
+    sa.Index(None, "entry_id", "number"),
 )
 
 # What many runs have in common is kept once, under the digest of its text.
-documents = Table(
+documents = sa.Table(
     "documents",
     metadata,
-    Column("digest", Text, primary_key=True),
-    Column("body", JSON, nullable=False),
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("body", sa.JSON, nullable=False),
 )
 
-gate_runs = Table(
+gate_runs = sa.Table(
     "gate_runs",
     metadata,
     _number(),
-    Column("entry_id", Text, ForeignKey("entries.id"), nullable=False, unique=True),
-    Column("workspace_root", Text, nullable=False),
-    Column("manifest", Text, nullable=False),
-    Column("command_line", JSON, nullable=False),
-    Column("commit", Text),
-    Column("branch", Text),
-    Column("dirty", Boolean),
-    Column("dirty_files", _JSON_OR_NULL),
-    Column("environment_digest", Text, nullable=False),
-    Column("host", Text, nullable=False),
-    Column("pid", Integer, nullable=False),
-    Column("started_at", BigInteger, nullable=False),
-    Column("finished_at", BigInteger),
-    Column("final_status", Text),
-    Column("facts", _JSON_OR_NULL),
-    Index("ix_gate_runs_unfinished", "number", sqlite_where=text("finished_at IS NULL")),
+    sa.Column("entry_id", sa.Text, sa.ForeignKey("entries.id"), nullable=False, unique=True),
+    *_required(sa.Text, "workspace_root", "manifest", "environment_digest", "host"),
+    *_optional(sa.Text, "commit", "branch", "final_status"),
+    *_optional(sa.Boolean, "dirty"),
+    *_required(sa.Integer, "pid"),
+    *_required(sa.BigInteger, "started_at"),
+    *_optional(sa.BigInteger, "finished_at"),
+    *_required(sa.JSON, "command_line"),
+    *_optional(_JSON_OR_NULL, "dirty_files", "facts"),
+    sa.Index("ix_gate_runs_unfinished", "number", sqlite_where=sa.text("finished_at IS NULL")),
 )
 
 # The current state of a run, which it updates from time to time and deletes when it ends; it is stale if the run was killed.
 # `machine` names the machine that its pid belongs to.
-gate_live = Table(
+gate_live = sa.Table(
     "gate_live",
     metadata,
     _number(),
-    Column("run_id", Text, ForeignKey("gate_runs.entry_id", ondelete="CASCADE"), nullable=False, unique=True),
-    Column("beat_at", BigInteger, nullable=False),
-    Column("pid", Integer, nullable=False),
-    Column("machine", Text, nullable=False),
-    Column("total_count", Integer, nullable=False),
-    Column("running", JSON, nullable=False),
+    sa.Column("run_id", sa.Text, sa.ForeignKey("gate_runs.entry_id", ondelete="CASCADE"), nullable=False, unique=True),
+    *_required(sa.BigInteger, "beat_at"),
+    *_required(sa.Integer, "pid", "total_count"),
+    *_required(sa.Text, "machine"),
+    *_required(sa.JSON, "running"),
 )
 
 # `pass_streak` counts the passes in a row up to this one. `result` is the gate report's, without the steps.
-gate_results = Table(
+gate_results = sa.Table(
     "gate_results",
     metadata,
     _number(),
-    Column("entry_id", Text, ForeignKey("entries.id"), nullable=False, unique=True),
-    Column("run_id", Text, ForeignKey("entries.id"), nullable=False),
-    Column("project", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("exit_code", Integer),
-    Column("execution_time_seconds", Float, nullable=False),
-    Column("attempts", Integer, nullable=False),
-    Column("is_flaky", Boolean, nullable=False),
-    Column("is_regression", Boolean, nullable=False),
-    Column("regression_kind", Text),
-    Column("pass_streak", Integer, nullable=False),
-    Column("declaration_digest", Text, nullable=False),
-    Column("trajectory_id", Text),
-    Column("created_at", BigInteger, nullable=False),
-    Column("learned_at", BigInteger),
-    Column("result", JSON, nullable=False),
-    Index(None, "project", "number"),
-    Index(None, "run_id", "number", "status"),
-    Index("ix_gate_results_last_pass", "project", "number", sqlite_where=text("status = 'PASSED'")),
-    Index("ix_gate_results_not_passed", "project", "number", sqlite_where=text("status <> 'PASSED'")),
-    Index("ix_gate_results_unlearned", "number", sqlite_where=text("learned_at IS NULL")),
+    sa.Column("entry_id", sa.Text, sa.ForeignKey("entries.id"), nullable=False, unique=True),
+    sa.Column("run_id", sa.Text, sa.ForeignKey("entries.id"), nullable=False),
+    *_required(sa.Text, "project", "status", "declaration_digest"),
+    *_optional(sa.Text, "regression_kind", "trajectory_id"),
+    *_required(sa.Integer, "attempts", "pass_streak"),
+    *_optional(sa.Integer, "exit_code"),
+    *_required(sa.Float, "execution_time_seconds"),
+    *_required(sa.Boolean, "is_flaky", "is_regression"),
+    *_required(sa.BigInteger, "created_at"),
+    *_optional(sa.BigInteger, "learned_at"),
+    *_required(sa.JSON, "result"),
+    sa.Index(None, "project", "number"),
+    sa.Index(None, "run_id", "number", "status"),
+    sa.Index("ix_gate_results_last_pass", "project", "number", sqlite_where=sa.text("status = 'PASSED'")),
+    sa.Index("ix_gate_results_not_passed", "project", "number", sqlite_where=sa.text("status <> 'PASSED'")),
+    sa.Index("ix_gate_results_unlearned", "number", sqlite_where=sa.text("learned_at IS NULL")),
 )
 
-trajectories = Table(
+trajectories = sa.Table(
     "trajectories",
     metadata,
     _number(),
-    Column("id", Text, nullable=False, unique=True),
-    Column("entry_id", Text),
-    Column("agent_id", Text),
-    Column("project", Text),
-    Column("outcome", Text),
-    Column("started_at", BigInteger, nullable=False),
-    Column("completed_at", BigInteger),
-    Column("duration_ms", Float),
-    Column("steps_total", Integer, nullable=False),
-    Column("body", JSON, nullable=False),
-    Index(None, "project", "number"),
-    Index(None, "entry_id"),
+    _id(),
+    *_optional(sa.Text, "entry_id", "agent_id", "project", "outcome"),
+    *_required(sa.BigInteger, "started_at"),
+    *_optional(sa.BigInteger, "completed_at"),
+    *_optional(sa.Float, "duration_ms"),
+    *_required(sa.Integer, "steps_total"),
+    *_required(sa.JSON, "body"),
+    sa.Index(None, "project", "number"),
+    sa.Index(None, "entry_id"),
 )
 
 # `namespace` is written by `columns.write_namespace`, so that a prefix of whole elements is a range. `words` is what the
 # full-text index holds of the newest version; older versions have none.
-memories = Table(
+memories = sa.Table(
     "memories",
     metadata,
     _number(),
-    Column("namespace", Text, nullable=False),
-    Column("key", Text, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("is_newest", Boolean, nullable=False),
-    Column("value", JSON, nullable=False),
-    Column("tags", JSON, nullable=False),
-    Column("provenance", _JSON_OR_NULL),
-    Column("words", Text),
-    Column("created_at", BigInteger, nullable=False),
-    Column("updated_at", BigInteger, nullable=False),
-    UniqueConstraint("namespace", "key", "version"),
+    *_required(sa.Text, "namespace", "key"),
+    *_required(sa.Integer, "version"),
+    *_required(sa.Boolean, "is_newest"),
+    *_required(sa.BigInteger, "created_at", "updated_at"),
+    *_required(sa.JSON, "value", "tags"),
+    *_optional(_JSON_OR_NULL, "provenance"),
+    *_optional(sa.Text, "words"),
+    sa.UniqueConstraint("namespace", "key", "version"),
 )
 
 # The vector of a memory from an embedding model: little-endian 32-bit floats in Base64, since rows are compared as JSON. It is
 # made again when the memory or the model changes. Stamps rise with each write: stamps and the number of rows show a reader who
 # keeps vectors in memory what was added and whether rows were removed.
-memory_vectors = Table(
+memory_vectors = sa.Table(
     "memory_vectors",
     metadata,
-    Column(
+    sa.Column(
         "number",
-        BigInteger().with_variant(Integer, "sqlite"),
-        ForeignKey("memories.number", ondelete="CASCADE"),
+        sa.BigInteger().with_variant(sa.Integer, "sqlite"),
+        sa.ForeignKey("memories.number", ondelete="CASCADE"),
         primary_key=True,
         autoincrement=False,
     ),
-    Column("model", Text, nullable=False),
-    Column("vector", Text, nullable=False),
-    Column("stamp", BigInteger, nullable=False),
-    Index(None, "model", "stamp", "number"),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("vector", sa.Text, nullable=False),
+    sa.Column("stamp", sa.BigInteger, nullable=False),
+    sa.Index(None, "model", "stamp", "number"),
 )
 
 # The errors that find a lesson. They follow from the lessons, which are memories.
-lesson_signatures = Table(
+lesson_signatures = sa.Table(
     "lesson_signatures",
     metadata,
     _number(),
-    Column("digest", Text, nullable=False),
-    Column("lesson_id", Text, nullable=False),
-    Column("agent", Text, nullable=False),
-    Column("project", Text),
-    UniqueConstraint("digest", "lesson_id"),
-    Index(None, "lesson_id"),
-    Index("ix_lesson_signatures_project", "project", "lesson_id", sqlite_where=text("project IS NOT NULL")),
+    *_required(sa.Text, "digest", "lesson_id", "agent"),
+    *_optional(sa.Text, "project"),
+    sa.UniqueConstraint("digest", "lesson_id"),
+    sa.Index(None, "lesson_id"),
+    sa.Index("ix_lesson_signatures_project", "project", "lesson_id", sqlite_where=sa.text("project IS NOT NULL")),
 )
 
 # Each time that a lesson was shown, and its result, settled once by the next run of the same project.
-lesson_recalls = Table(
+lesson_recalls = sa.Table(
     "lesson_recalls",
     metadata,
     _number(),
-    Column("id", Text, nullable=False, unique=True),
-    Column("lesson_id", Text, nullable=False),
-    Column("agent", Text, nullable=False),
-    Column("project", Text),
-    Column("entry_id", Text),
-    Column("why", Text, nullable=False),
-    Column("score", Float, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("settled_at", BigInteger),
-    Column("passed", Boolean),
-    Index(None, "lesson_id", "number"),
-    Index("ix_lesson_recalls_unsettled", "project", "number", sqlite_where=text("settled_at IS NULL")),
+    _id(),
+    *_required(sa.Text, "lesson_id", "agent", "why"),
+    *_optional(sa.Text, "project", "entry_id"),
+    *_required(sa.Float, "score"),
+    *_required(sa.BigInteger, "created_at"),
+    *_optional(sa.BigInteger, "settled_at"),
+    *_optional(sa.Boolean, "passed"),
+    sa.Index(None, "lesson_id", "number"),
+    sa.Index("ix_lesson_recalls_unsettled", "project", "number", sqlite_where=sa.text("settled_at IS NULL")),
 )

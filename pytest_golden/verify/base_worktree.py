@@ -21,30 +21,16 @@ from urllib.parse import unquote, urlsplit
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.view import find_linked_sources
+from pytest_golden.history import git
 from pytest_golden.history.checkout import read_checkout
-from pytest_golden.history.git import (
-    describe_commit,
-    find_commit,
-    find_fork,
-    find_top,
-    last_line,
-    list_worktrees,
-    run_git,
-)
+from pytest_golden.history.git import find_top, run_git
 from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
 from pytest_golden.regression.unexpected import is_named
 from pytest_golden.regression.wording import name_some
 from pytest_golden.settings import MANIFEST_NAME
 from pytest_golden.storage.folder import PRIVATE_PREFIX
-from pytest_golden.verify.gates import (
-    BaseCommit,
-    BrokenDownError,
-    ChildProcess,
-    GatePlace,
-    HeadCommit,
-    find_cause,
-    move_below,
-)
+from pytest_golden.verify import gates
+from pytest_golden.verify.gates import BaseCommit, BrokenDownError, ChildProcess, GatePlace, HeadCommit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,7 +60,7 @@ _PROGRAM_MODE = 0o755
 
 def read_head(folder: Path) -> HeadCommit:
     """Read what is checked out."""
-    told = describe_commit(folder)
+    told = git.describe_commit(folder)
     return HeadCommit(told["commit"], told["dirty"])
 
 
@@ -88,8 +74,8 @@ def find_base(manifest: Path, ref: str, head: HeadCommit) -> BaseCommit:
         GoldenError: there is no git, no repository or no such ref (the message says what to fetch), or it is not clear
             which of that commit's manifests became this one.
     """
-    meant = find_commit(manifest.parent, ref)
-    left = find_fork(manifest.parent, meant)
+    meant = git.find_commit(manifest.parent, ref)
+    left = git.find_fork(manifest.parent, meant)
     commit = meant if left == head.commit and not head.dirty else left
     return BaseCommit(ref, meant, commit, _find_manifest(manifest, commit))
 
@@ -136,7 +122,7 @@ def _ask(folder: Path, commit: str, *question: str) -> str:
     """Ask git about a commit. Raise if objects are missing, as in a partial clone: that is not an empty answer."""
     found = run_git(folder, *question)
     if found.returncode not in {0, 1} or found.stderr:
-        message = f"git cannot read the base {commit[:12]} ({last_line(found.stderr)}): fetch what is missing, as a full clone has it."
+        message = f"git cannot read the base {commit[:12]} ({git.last_line(found.stderr)}): fetch what is missing, as a full clone has it."
         raise GoldenError(message)
     return found.stdout
 
@@ -227,7 +213,7 @@ class BaseWorktree:
         )
         if added.returncode:
             self.close()
-            raise GoldenError(f"git cannot check {commit[:12]} out in a worktree: {last_line(added.stderr)}")
+            raise GoldenError(f"git cannot check {commit[:12]} out in a worktree: {git.last_line(added.stderr)}")
 
     def close(self) -> None:
         """Remove it and git's record of it; what cannot be removed goes with the private folder."""
@@ -241,7 +227,7 @@ class BaseWorktree:
 
 def _forget_abandoned(checkout: Path) -> None:
     """Let git forget worktrees of verifications that were killed, and no others: those may be on a disk that is not mounted."""
-    for path in list_worktrees(checkout):
+    for path in git.list_worktrees(checkout):
         if is_private_folder(path.parent) and not path.exists():
             _forget(checkout, path)
 
@@ -294,7 +280,7 @@ class BaseEnvironment:
         self._private = private
         self._environment = dict(environment)
         if "PYTHONPATH" in environment:
-            self._environment["PYTHONPATH"] = move_below(environment["PYTHONPATH"], checkout, worktree)
+            self._environment["PYTHONPATH"] = gates.move_below(environment["PYTHONPATH"], checkout, worktree)
 
     def prepare(self, manifest: Path, setup: Sequence[str] | None, longest_seconds: float = SETUP_SECONDS) -> GatePlace:
         """Make the environment and run the setup in the folder of the base's manifest; return where the gates run.
@@ -336,7 +322,7 @@ class BaseEnvironment:
                 if is_late
                 else f"ended with exit code {code}"
             )
-            raise BrokenDownError(f"`setup:` {told}: {find_cause(process.log, folder)}", process.log)
+            raise BrokenDownError(f"`setup:` {told}: {gates.find_cause(process.log, folder)}", process.log)
 
     def _refuse_installed_head(self) -> None:
         """Refuse an environment in which this very checkout is installed: the base would import the head's code."""

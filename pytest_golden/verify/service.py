@@ -1,59 +1,60 @@
 """Run the base beside the head, repeat what is unclear, and return what the change did.
 
-The head's gate has already been started when this is called.
+The head's gate has already been started when this is called. The base's results are from earlier runs, or from gates in a
+worktree that is made when it is needed.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
-from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.compare.baselines import BASELINES_FOLDER, match_outputs
+from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
-from pytest_golden.history.base_files import find_changed_baselines
+from pytest_golden.history import base_files
+from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns, choose_repeats, compare_runs, find_unjudged
+from pytest_golden.regression import comparison
+from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns, find_unjudged
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import WeakeningKind
-from pytest_golden.verify.base_side import BaseSide, BaseUnavailableError
+from pytest_golden.settings import NO_STORE
+from pytest_golden.verify import gates
+from pytest_golden.verify.base_worktree import BaseEnvironment, BaseWorktree, find_missing_inputs, find_setup_seconds
 from pytest_golden.verify.failures import identify_failure
-from pytest_golden.verify.gates import BrokenDownError, finish_gate, keep_aside, result_of, start_gate
-from pytest_golden.verify.model import BaseFacts, RunIds, Verification
-from pytest_golden.verify.store import VerificationRecord
+from pytest_golden.verify.gates import BrokenDownError, finish_gate, result_of, start_gate
+from pytest_golden.verify.model import BaseFacts, BaseKey, RunIds, Verification
+from pytest_golden.verify.store import VerificationRecord, digest_environment, keep_spooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
-    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.manifest.model import DeclaredOutput, Manifest
     from pytest_golden.regression.comparison import Comparison
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.verify.gates import GateReport, HeadGate, StartedGate
+    from pytest_golden.verify.gates import GatePlace, GateReport, HeadGate, StartedGate
     from pytest_golden.verify.model import VerificationRequest
 
-_LOG_NAME = "verify-head.log"
-_ADVICE = "Mend that; `pytest --golden` shows it too"
+# The name of the log that is kept of a side that broke down, and what to do then.
+_KEPT_OF_BASE = ("verify-base.log", "Mend that, or give a --base that can be run")
+_KEPT_OF_HEAD = ("verify-head.log", "Mend that; `pytest --golden` shows it too")
 
 
+@dataclass(slots=True)
 class Verifier:
     """One verification. `say` receives messages, `show` what is running, if a person watches."""
 
-    def __init__(
-        self,
-        request: VerificationRequest,
-        manifest: Manifest,
-        gate: HeadGate,
-        *,
-        say: Callable[[str], None],
-        show: Callable[[str], None] | None = None,
-    ) -> None:
-        self._request = request
-        self._manifest = manifest
-        self._gate = gate
-        self._say = say
-        self._show = show
-        self._head_run_ids: list[str] = []
+    request: VerificationRequest
+    manifest: Manifest
+    gate: HeadGate
+    say: Callable[[str], None]
+    show: Callable[[str], None] | None = None
+    head_run_ids: list[str] = field(default_factory=list, init=False)
 
     def run(self) -> Verification:
         """Return what was found, also if the base could not be run.
@@ -64,12 +65,12 @@ class Verifier:
         """
         location = self._find_store()
         record = VerificationRecord(location, self._warn)
-        if self._request.base.manifest is None:
+        if self.request.base.manifest is None:
             found = self._judge_alone()
-            record.keep(found, None, RunIds(tuple(self._head_run_ids)))
+            record.keep(found, None, RunIds(tuple(self.head_run_ids)))
             return found
         try:
-            side = BaseSide(self._request, self._manifest, location=location, say=self._say, show=self._show)
+            side = BaseSide(self.request, self.manifest, location=location, say=self.say, show=self.show)
         except BaseUnavailableError as error:
             return self._give_up(str(error))
         with side:
@@ -79,23 +80,23 @@ class Verifier:
                 found = self._give_up(str(error), reused=side.reused)
             # Runs in a worktree that lacked something must not be reused by later verifications.
             kept = () if side.gaps or side.missing else tuple(side.run_ids)
-            record.keep(found, side.key, RunIds(tuple(self._head_run_ids), kept))
+            record.keep(found, side.key, RunIds(tuple(self.head_run_ids), kept))
         return found
 
     def _compare(self, side: BaseSide, record: VerificationRecord) -> Verification:
         base = side.find_runs(record)
         # The head's gate continues only now, so that its results are recorded after the base's.
-        self._gate.turn.close()
-        self._say(f"base: {_count(base.values())}{', from earlier runs' if side.reused else ''}")
-        report = self._finish_head(self._gate.gate)
+        self.gate.turn.close()
+        self.say(f"base: {_count(base.values())}{', from earlier runs' if side.reused else ''}")
+        report = self._finish_head(self.gate.gate)
         runs = self._begin_runs(report, base)
-        self._say(f"head: {_count(one.head for one in runs.values())}")
+        self.say(f"head: {_count(one.head for one in runs.values())}")
         runs |= {name: ProjectRuns(name, base=one) for name, one in base.items() if name not in runs}
         runs = self._ask_anew(runs, side)
         unjudged = [reason for reason in map(find_unjudged, runs.values()) if reason is not None]
         if unjudged:
             raise BaseUnavailableError("; ".join(unjudged))
-        comparisons = compare_runs(self._run_again(runs, side), self._request.repeat)
+        comparisons = comparison.compare_runs(self._run_again(runs, side), self.request.repeat)
         _refuse_gaps(comparisons, side)
         alike = {one.runs.name for one in comparisons if one.runs.is_skipped_alike}
         found = self._list_weakenings(report, side)
@@ -104,30 +105,30 @@ class Verifier:
         is_excused = len(weakened) < len(found)
         return Verification(
             base=self._describe_base(available=True, reused=side.reused),
-            head=self._gate.head,
+            head=self.gate.head,
             comparisons=comparisons,
             weakened_floor=weakened,
-            is_floor_accepted=self._gate.accepts_floor,
+            is_floor_accepted=self.gate.accepts_floor,
             fails_unexplained=report.fails_unexplained or (is_excused and report.fails_for_skips),
         )
 
     def _judge_alone(self) -> Verification:
         """Judge the head on its own: the base has no manifest."""
-        self._gate.turn.close()
-        report = self._finish_head(self._gate.gate)
-        commit = self._request.base.commit[:12]
+        self.gate.turn.close()
+        report = self._finish_head(self.gate.gate)
+        commit = self.request.base.commit[:12]
         told = f"the base {commit} has no manifest, so there is nothing to compare with: the head is judged on its own"
         return Verification(
             base=self._describe_base(reason=told, reused=False),
-            head=self._gate.head,
-            comparisons=compare_runs(self._begin_runs(report, {}), self._request.repeat),
+            head=self.gate.head,
+            comparisons=comparison.compare_runs(self._begin_runs(report, {}), self.request.repeat),
             fails_unexplained=report.fails_unexplained,
             is_first=True,
         )
 
     def _begin_runs(self, report: GateReport, base: Mapping[str, SideRuns]) -> dict[str, ProjectRuns]:
         runs = {}
-        for project in self._manifest.projects:
+        for project in self.manifest.projects:
             result = result_of(report, project.name)
             head = SideRuns.begin(result, identify_failure(result))
             runs[project.name] = ProjectRuns(project.name, base.get(project.name, SideRuns()), head, project.needs)
@@ -135,15 +136,15 @@ class Verifier:
 
     def _list_weakenings(self, report: GateReport, side: BaseSide) -> tuple[Mapping[str, Any], ...]:
         """List the weakenings that the head's gate found and, if the manifest was moved, those that it could not see."""
-        base, head = self._request.base, self._request.manifest
+        base, head = self.request.base, self.request.manifest
         found = list(report.weakened_floor)
         if base.manifest is not None and base.manifest != head:
-            names = [project.name for project in self._manifest.projects]
+            names = [project.name for project in self.manifest.projects]
             try:
-                changed = find_changed_baselines(base.manifest.parent, base.commit, head.parent, names)
+                changed = base_files.find_changed_baselines(base.manifest.parent, base.commit, head.parent, names)
             except GoldenError as error:
                 raise BaseUnavailableError(str(error)) from None
-            weakenings = find_weakenings(side.manifest, self._manifest, not_run={}, changed_baselines=changed)
+            weakenings = find_weakenings(side.manifest, self.manifest, not_run={}, changed_baselines=changed)
             told = (redact(weakening.to_dict()) for weakening in weakenings)
             found += [one for one in told if one not in found]
         return tuple(found)
@@ -153,40 +154,40 @@ class Verifier:
         names = [name for name, one in runs.items() if side.reused and find_unjudged(one) is not None]
         if not names:
             return runs
-        self._say(f"base: running {', '.join(names)}, of which earlier runs tell nothing")
+        self.say(f"base: running {', '.join(names)}, of which earlier runs tell nothing")
         return runs | {name: replace(runs[name], base=one) for name, one in side.run_anew(names).items()}
 
     def _run_again(self, runs: Mapping[str, ProjectRuns], side: BaseSide) -> dict[str, ProjectRuns]:
-        told, repeat = dict(runs), self._request.repeat
+        told, repeat = dict(runs), self.request.repeat
         # A project that is skipped when it is run again never counts, so the number of rounds is limited too.
         for turn in range(2 * repeat):
-            wanted = choose_repeats(told, repeat)
+            wanted = comparison.choose_repeats(told, repeat)
             if not wanted:
                 break
             for place, names in wanted.items():
-                self._say(f"{place}: running {', '.join(names)} again")
+                self.say(f"{place}: running {', '.join(names)} again")
                 ended = side.repeat(names) if place is Side.BASE else self._repeat_head(names, turn)
                 for name, result in ended.items():
                     told[name] = told[name].count(place, result.status, identify_failure(result))
         return told
 
     def _repeat_head(self, names: Sequence[str], turn: int) -> Mapping[str, GoldenProjectResult]:
-        private = self._request.private
-        gate = start_gate(self._gate.place, private, f"head-{turn}", keep_aside(private), projects=names)
+        private = self.request.private
+        gate = start_gate(self.gate.place, private, f"head-{turn}", gates.keep_aside(private), projects=names)
         return self._finish_head(gate).results
 
     def _finish_head(self, gate: StartedGate) -> GateReport:
         try:
-            report = finish_gate(gate, "head", self._show)
+            report = finish_gate(gate, "head", self.show)
         except BrokenDownError as error:
-            raise SettingsError(error.keep(self._manifest.workspace_root, _LOG_NAME, _ADVICE)) from None
+            raise SettingsError(error.keep(self.manifest.workspace_root, *_KEPT_OF_HEAD)) from None
         if report.run_id is not None:
-            self._head_run_ids.append(report.run_id)
+            self.head_run_ids.append(report.run_id)
         return report
 
     def _find_store(self) -> str | Path | None:
         try:
-            place = find_store_place(self._request.store, prepare_state_folder(self._manifest.workspace_root))
+            place = find_store_place(self.request.store, prepare_state_folder(self.manifest.workspace_root))
         except OSError as error:
             self._warn(f"nothing is recorded: {error}")
             return None
@@ -197,13 +198,13 @@ class Verifier:
         return place.location
 
     def _warn(self, text: str) -> None:
-        self._say(f"WARNING: {text}")
+        self.say(f"WARNING: {text}")
 
     def _give_up(self, reason: str, *, reused: bool = False) -> Verification:
-        return Verification(self._describe_base(reason=reason, reused=reused), self._gate.head)
+        return Verification(self._describe_base(reason=reason, reused=reused), self.gate.head)
 
     def _describe_base(self, *, available: bool = False, reused: bool, reason: str | None = None) -> BaseFacts:
-        base = self._request.base
+        base = self.request.base
         return BaseFacts(base.ref, base.commit, base.ref_commit, available, reused, reason)
 
 
@@ -220,3 +221,189 @@ def _count(runs: Iterable[SideRuns]) -> str:
     statuses = [run.status for run in runs if run.status is not None]
     counts = {status: statuses.count(status) for status in ResultStatus}
     return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "no golden projects"
+
+
+class BaseUnavailableError(GoldenError):
+    """The base could not be run, so nothing can be said about the change."""
+
+
+class BaseSide:
+    """The base's side of a verification. Use it in a with-block, which removes the worktree.
+
+    `run_ids` are the gate runs that were made here, `gaps` what the worktree lacked, `missing` what a failed project lacked
+    in it, by name. `location` is the store, None for none. `say` receives messages, `show` what is running.
+    """
+
+    def __init__(
+        self,
+        request: VerificationRequest,
+        head: Manifest,
+        *,
+        location: str | Path | None,
+        say: Callable[[str], None],
+        show: Callable[[str], None] | None,
+    ) -> None:
+        self._request = request
+        self._file = request.base.manifest or request.manifest
+        self._workspace_root = head.workspace_root
+        self._location = location
+        self._say = say
+        self._show = show
+        self._held = ExitStack()
+        self._place: GatePlace | None = None
+        self._count = 0
+        self.run_ids: list[str] = []
+        self.gaps: tuple[str, ...] = ()
+        self.missing: dict[str, str] = {}
+        self.reused = False
+        self.manifest = self._read_manifest()
+        self._setup = self.manifest.setup if self.manifest.setup is not None else head.setup
+        folder = self._file.parent
+        self.key = BaseKey(
+            commit=request.base.commit,
+            manifest=os.path.relpath(Path(os.path.realpath(folder), self._file.name), request.checkout),
+            environment=digest_environment(self.manifest, head.workspace_root, folder),
+            setup=self._setup,
+        )
+        self._baselines = request.manifest.parent / BASELINES_FOLDER
+        self._lacking = self._find_lacking_baselines()
+
+    def find_runs(self, record: VerificationRecord) -> dict[str, SideRuns]:
+        """Return the runs of every project that the base declares.
+
+        Raises:
+            BaseUnavailableError: the base could not be run.
+        """
+        names = [project.name for project in self.manifest.projects]
+        if self._setup is None:
+            self._refuse_lacking_baselines(self._lacking)
+        found = record.find_base(self.key, names) if self._request.reuses and names else None
+        if found is not None:
+            self.reused = True
+            return found
+        if not names:
+            return {}
+        return self._run_first(names, ())
+
+    def run_anew(self, names: Sequence[str]) -> dict[str, SideRuns]:
+        """Run projects about which earlier runs say nothing, and return their runs. Raises as `find_runs`."""
+        return self._run_first(names, names)
+
+    def repeat(self, names: Sequence[str]) -> Mapping[str, GoldenProjectResult]:
+        """Run some projects once more, and return their results.
+
+        Raises:
+            BaseUnavailableError: one of them could not be run again.
+        """
+        results = self._run(names).results
+        if self.reused:
+            # A project that passed in the worktree's first run lacks nothing there; reused runs say nothing about that.
+            self._note_missing(results.values())
+        for result in results.values():
+            if comparison.tells_nothing(result):
+                raise BaseUnavailableError(f"{result.name} could not be run again on the base: {result.error_message}")
+        return results
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def _run_first(self, names: Sequence[str], chosen: Sequence[str]) -> dict[str, SideRuns]:
+        report = self._run(chosen)
+        self._note_missing(report.results.values())
+        results = {name: result_of(report, name) for name in names}
+        return {name: SideRuns.begin(result, identify_failure(result)) for name, result in results.items()}
+
+    def _note_missing(self, results: Iterable[GoldenProjectResult]) -> None:
+        self.missing |= find_missing_inputs(self.manifest.workspace_root, self._get_place().manifest, results)
+
+    def _run(self, names: Sequence[str]) -> GateReport:
+        try:
+            place = self._get_place()
+            self._count += 1
+            gate = start_gate(place, self._request.private, f"base-{self._count}", projects=names)
+            report = finish_gate(gate, "base", self._show)
+        except BaseUnavailableError:
+            raise
+        except BrokenDownError as error:
+            raise BaseUnavailableError(error.keep(self._workspace_root, *_KEPT_OF_BASE)) from None
+        except (GoldenError, OSError) as error:
+            raise BaseUnavailableError(str(error)) from None
+        finally:
+            if self._place is not None:
+                lost = keep_spooled(self._place.manifest, self._request.store, self._workspace_root)
+                if lost is not None:
+                    self._say(f"WARNING: {lost}")
+        if report.run_id is not None:
+            self.run_ids.append(report.run_id)
+        elif self._location is not None:
+            self._say("WARNING: the base's results are not recorded: neither the store nor the spool took them")
+        return report
+
+    def _get_place(self) -> GatePlace:
+        if self._place is None:
+            self._place = self._prepare()
+            folder = self._place.manifest.parent / BASELINES_FOLDER
+            # A `setup:` may have created some of them.
+            self._refuse_lacking_baselines([path for path in self._lacking if not (folder / path).exists()])
+        return self._place
+
+    def _prepare(self) -> GatePlace:
+        """Check the base out in a worktree, which is removed at the end, and make its environment."""
+        request, setup = self._request, self._setup
+        self._say(f"base: checking {self.key.commit[:12]} out in a worktree")
+        tree = BaseWorktree(request.checkout, request.private, self.key.commit)
+        self._held.callback(tree.close)
+        environment = BaseEnvironment(request.checkout, tree.root, request.private, request.environment)
+        if setup is not None:
+            self._say("base: running its `setup:`")
+        file = tree.root / self.key.manifest
+        longest = find_setup_seconds(() if setup is None else load_manifest(file).projects)
+        place = environment.prepare(file, setup, longest)
+        self.gaps = tree.find_gaps()
+        for gap in self.gaps:
+            self._say(f"base: {gap}")
+        return _keep_apart(place, self._location, request.private)
+
+    def _refuse_lacking_baselines(self, lacking: Sequence[str]) -> None:
+        if lacking:
+            told = base_files.describe_ignored_baselines(self._baselines, lacking)
+            raise BaseUnavailableError(f"the base lacks baselines that only this working tree has: {told}")
+
+    def _find_lacking_baselines(self) -> tuple[str, ...]:
+        """Find baselines that git ignores, that the base compares with, and that its commit lacks."""
+        ignored = base_files.list_ignored_baselines(self._baselines)
+        if not ignored:
+            return ()
+        try:
+            committed = frozenset(base_files.list_committed_baselines(self._file.parent, self.key.commit))
+        except GoldenError as error:
+            raise BaseUnavailableError(str(error)) from None
+        outputs = {project.name: project.outputs for project in self.manifest.projects}
+        return tuple(path for path in ignored if path not in committed and _is_compared(path, outputs))
+
+    def _read_manifest(self) -> Manifest:
+        manifest, commit = self._file, self._request.base.commit
+        try:
+            text = base_files.read_base_manifest(manifest, commit).text
+            return parse_manifest(text or "", f"{commit[:12]}:{manifest.name}", manifest.parent)
+        except ManifestError as error:
+            raise BaseUnavailableError(f"the base's manifest cannot be used: {error}") from None
+        except GoldenError as error:
+            raise BaseUnavailableError(str(error)) from None
+
+
+def _is_compared(path: str, outputs: Mapping[str, Sequence[DeclaredOutput]]) -> bool:
+    """Tell whether an output is compared with this baseline. `path` is relative to the baselines folder."""
+    name, _, output = path.partition("/")
+    return bool(match_outputs(outputs.get(name, ()), (), (output,)).files)
+
+
+def _keep_apart(place: GatePlace, location: str | Path | None, private: Path) -> GatePlace:
+    """Let the base's gates use the head's store, learn nothing, and write no report of the head's configuration."""
+    # The base's configuration may name the head's reports. Variables, unlike options, do not fail an older version there.
+    reports = {f"GOLDEN_{kind.upper()}": str(private / f"aside.{kind}") for kind in ("junit", "html")}
+    apart = replace(place, environment={**place.environment, **reports}, options=("--golden-learning=off",))
+    return gates.use_store(apart, NO_STORE if location is None else str(location))

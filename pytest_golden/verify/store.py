@@ -12,14 +12,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, func, or_, select, update
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.gate import state_folder
 from pytest_golden.gate.events import GATE_AGENT, Spool
-from pytest_golden.gate.state_folder import (
-    StorePlace,
-    find_spool_folder,
-    find_state_folder,
-    find_store_place,
-    prepare_state_folder,
-)
 from pytest_golden.history.run_environment import describe_surroundings
 from pytest_golden.journal.model import ImmediateResult
 from pytest_golden.manifest.reader import load_manifest
@@ -177,13 +171,16 @@ def keep_spooled(
     if none was given. With `run_ids` only the files of these gates are moved: a proposal may bring files of its own.
     """
     try:
-        state = prepare_state_folder(workspace_root)
-        place = find_store_place(store, state)
+        state = state_folder.prepare_state_folder(workspace_root)
+        place = state_folder.find_store_place(store, state)
         if place is not None:
-            there = find_state_folder(load_manifest(manifest).workspace_root)
-            waiting = Spool(find_spool_folder(StorePlace(place.location, is_own=False), there)).files()
+            there = state_folder.find_state_folder(load_manifest(manifest).workspace_root)
+            waiting = Spool(
+                state_folder.find_spool_folder(state_folder.StorePlace(place.location, is_own=False), there)
+            ).files()
             _move_to_spool(
-                [path for path in waiting if run_ids is None or path.stem in run_ids], find_spool_folder(place, state)
+                [path for path in waiting if run_ids is None or path.stem in run_ids],
+                state_folder.find_spool_folder(place, state),
             )
     except (GoldenError, OSError) as error:
         return f"what the store did not take of a gate in a worktree is lost to history: {error}"

@@ -18,6 +18,7 @@ from pytest_golden.compare.showing import (
     show,
     show_name,
 )
+from pytest_golden.compare.tables import rows
 from pytest_golden.compare.tables.duckdb_engine import DuckDBUnusableError, QueryError, describe_trouble, open_engine
 from pytest_golden.compare.tables.equality import NUMBER, WHOLE_NUMBER, Equality, is_wide, part
 from pytest_golden.compare.tables.formats import read_table, read_whole
@@ -29,13 +30,6 @@ from pytest_golden.compare.tables.model import (
     TablesDifferError,
     Tolerance,
     Values,
-)
-from pytest_golden.compare.tables.rows import (
-    check_unique,
-    compare_by_key,
-    compare_by_position,
-    compare_unordered,
-    count_as_multisets,
 )
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.regression.model import ReasonKind
@@ -137,7 +131,7 @@ def _check_alone(engine: Engine, declared: DeclaredOutput, table: Table) -> None
     keys = find_keys(declared.key, table)
     try:
         if keys:
-            check_unique(engine, keys, table)
+            rows.check_unique(engine, keys, table)
     except QueryError as error:
         raise UnreadableError(table.side, describe_trouble(error, table.format, None)) from None
 
@@ -150,10 +144,10 @@ def _compare_rows(
     if declared.key:
         keys = [pair for name in declared.key for pair in pairs if pair.label == name]
         rest = [pair for pair in pairs if pair.label not in declared.key]
-        return compare_by_key(engine, equality, keys, rest, tables)
+        return rows.compare_by_key(engine, equality, keys, rest, tables)
     if declared.unordered:
-        return compare_unordered(engine, equality, pairs, tables, tolerance)
-    found = compare_by_position(engine, equality, pairs, tables)
+        return rows.compare_unordered(engine, equality, pairs, tables, tolerance)
+    found = rows.compare_by_position(engine, equality, pairs, tables)
     return _look_for_order(engine, found, pairs, tables) if found else found
 
 
@@ -164,7 +158,7 @@ def _look_for_order(
     here, baseline = tables
     if not pairs or is_wide(pairs) or max(here.rows, baseline.rows) > _MOST_LOOKED_AT:
         return found
-    surplus = count_as_multisets(engine, pairs, tables)
+    surplus = rows.count_as_multisets(engine, pairs, tables)
     if not surplus:
         note = "the rows are the same in another order: if that does not matter, declare `unordered: true` or a `key`"
         return replace(found, notes=(note,))

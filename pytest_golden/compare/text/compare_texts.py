@@ -24,16 +24,8 @@ from pytest_golden.compare.showing import (
     find_first_difference,
     show,
 )
-from pytest_golden.compare.text.text_lines import (
-    CONTEXT_LINES,
-    LONGEST_PIECE,
-    CountingLines,
-    SideBySide,
-    find_encoding,
-    find_unordered_difference,
-    has_same_lines,
-    read_blocks,
-)
+from pytest_golden.compare.text import text_lines
+from pytest_golden.compare.text.text_lines import CountingLines, SideBySide
 from pytest_golden.compare.text_patterns import PatternProcess
 from pytest_golden.regression.model import ReasonKind
 
@@ -60,7 +52,7 @@ _WINDOW_LINES = 120
 _WINDOW_BYTES = 256 << 10
 _MOST_OF_BLOCK = 6
 # Enough to find the way again; fewer equal lines between two changes are shown in one hunk with them.
-_SYNC_LINES = CONTEXT_LINES
+_SYNC_LINES = text_lines.CONTEXT_LINES
 NO_NEWLINE = "\\ no line end at the end of the file"
 
 
@@ -130,13 +122,13 @@ def _headline(pair: SideBySide, ours: Line | None, theirs: Line | None, shown_as
 def _compare_unordered(
     actual: Content, baseline: Content, patterns: PatternProcess, shown_as: str, redact: Redact
 ) -> str | None:
-    found = find_unordered_difference(
+    found = text_lines.find_unordered_difference(
         lambda: CountingLines(actual, patterns), lambda: CountingLines(baseline, patterns)
     )
     if found is None:
         return None
     # A single line of a private key does not show that it belongs to one.
-    blocks = (block for content in (actual, baseline) for block in read_blocks(content, whole_lines=False))
+    blocks = (block for content in (actual, baseline) for block in text_lines.read_blocks(content, whole_lines=False))
     holds_key = any(_KEY_MARK in block.replace(b"\0", b"") for block in blocks)
     lines = _write_unordered(found, redact, holds_key=holds_key)
     return compose(_headline_unordered(found, shown_as), lines)
@@ -172,7 +164,7 @@ def differs_in_line_ends_only(actual: Content, baseline: Content, patterns: Patt
 
 def find_line_notes(actual: Content, baseline: Content, ours: Line | None, theirs: Line | None) -> list[str]:
     """Return what is special about the first lines that differ."""
-    one, other = find_encoding(actual), find_encoding(baseline)
+    one, other = text_lines.find_encoding(actual), text_lines.find_encoding(baseline)
     notes = [] if one == other else [f"the output is {one}, its baseline {other}"]
     if ours is None or theirs is None:
         return notes
@@ -205,7 +197,7 @@ def has_another_order(actual: Content, baseline: Content, patterns: PatternProce
     # But for the end of the last line, another order has as many bytes.
     if patterns.is_idle and abs(read_size(actual) - read_size(baseline)) > 1:
         return False
-    return has_same_lines(CountingLines(actual, patterns), CountingLines(baseline, patterns))
+    return text_lines.has_same_lines(CountingLines(actual, patterns), CountingLines(baseline, patterns))
 
 
 def write_hunks(pair: SideBySide, redact: Redact) -> Iterator[str]:
@@ -224,7 +216,7 @@ def write_hunks(pair: SideBySide, redact: Redact) -> Iterator[str]:
 
 def _start_hunk(pair: SideBySide, shown: int, redact: Redact) -> Iterator[str]:
     """Write the lines before a difference that are not shown yet, and where they stand when lines were left out."""
-    before = [lines for lines in list(pair.passed)[-CONTEXT_LINES:] if lines[0].number > shown]
+    before = [lines for lines in list(pair.passed)[-text_lines.CONTEXT_LINES :] if lines[0].number > shown]
     ours, theirs = pair.ours.look(1, 0), pair.theirs.look(1, 0)
     first, their_first = before[0] if before else (ours[0] if ours else None, theirs[0] if theirs else None)
     start = pair.ours.lines_read + 1 if first is None else first.number
@@ -320,7 +312,7 @@ def hide(text: str, redact: Redact) -> str:
 
 def _write_end(line: Line) -> Iterator[str]:
     # After a piece of a long line another follows.
-    if not line.text.endswith(b"\n") and len(line.text) != LONGEST_PIECE:
+    if not line.text.endswith(b"\n") and len(line.text) != text_lines.LONGEST_PIECE:
         yield NO_NEWLINE
 
 
