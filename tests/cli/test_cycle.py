@@ -71,20 +71,13 @@ def test_an_approved_improvement_is_verified_kept_on_its_branch_and_merged_nowhe
     assert entry.intent == "for speed"
 
 
-def test_a_proposal_that_breaks_a_project_is_flagged_and_stays(repository: Repository, golden: Golden) -> None:
-    ran = golden("cycle", "--improve", "echo 'exit 3' > lib.sh", "--review", "true", "--max-improvements", "1")
-    assert ran.code == 1
-    assert "PARTIAL (1 golden project(s) failed), verdict flagged" in ran.out
-    assert "FAILED works: exit code 3" in ran.out
-    assert "nothing was merged" in ran.out
-    assert repository.git("branch", "--list", "golden/*")
-
-
 def test_a_floor_that_is_weakened_to_hide_a_break_is_flagged_and_the_bases_floor_still_judges(
     repository: Repository, golden: Golden
 ) -> None:
     improve = "echo 'exit 3' > lib.sh; sed -i 's/path: run.sh/path: run.sh, expected_outcome: exit_code:3/' golden_projects.yaml"
-    ran = golden("cycle", "--improve", improve, "--review", "true", "--max-improvements", "1", "--json")
+    ran = golden(
+        "cycle", "--improve", improve, "--review", "true", "--max-improvements", "1", "--store", "none", "--json"
+    )
     assert ran.code == 1
     assert (ran.json["verdict"], ran.json["regressions_detected"]) == ("flagged", 1)
     assert {one["kind"] for one in ran.json["weakened_floor"]} == {"manifest", "expectation"}
@@ -92,20 +85,32 @@ def test_a_floor_that_is_weakened_to_hide_a_break_is_flagged_and_the_bases_floor
 
 def test_an_edit_of_a_projects_own_file_is_flagged_although_all_pass(repository: Repository, golden: Golden) -> None:
     improve = "echo 'exit 0' > run.sh; echo nonsense: [ > golden_projects.yaml"
-    ran = golden("cycle", "--improve", improve, "--review", "true", "--max-improvements", "1")
+    ran = golden("cycle", "--improve", improve, "--review", "true", "--max-improvements", "1", "--store", "none")
     assert ran.code == 1
     assert "PARTIAL (the floor is weakened), verdict flagged" in ran.out
     assert "works: its own file run.sh was edited" in ran.out
     assert "PASSED works" in ran.out
 
 
-def test_rejected_by_exit_code_one_and_an_error_by_any_other(repository: Repository, golden: Golden) -> None:
-    improve = ("cycle", "--improve", "echo '#' >> lib.sh", "--max-improvements", "1", "--json", "--store", "none")
-    rejected = golden(*improve, "--review", "exit 1")
+def test_rejected_by_exit_code_one_and_an_error_by_any_other_also_when_it_was_killed_at_its_end(
+    repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    improve = ("cycle", "--improve", "echo '#' >> lib.sh", "--max-improvements", "1", "--json")
+    with monkeypatch.context() as patch:
+        patch.setattr("pytest_golden.cycle.cycle_record.CycleRecord.end", interrupt)
+        killed = golden(*improve, "--review", "exit 1")
+    assert killed.code == 3
+    rejected = golden("cycle", "--resume", "--json")
     assert (rejected.code, rejected.json["verdict"]) == (1, "rejected")
     assert rejected.json["final_status"] == "PARTIAL (all improvements rejected)"
     assert rejected.json["regression_check"]["passed_count"] == 1
-    unclear = golden(*improve, "--review", "exit 2")
+    assert rejected.json["branch"] == killed.json["branch"]
+    assert rejected.json["commit"] == killed.json["commit"] == repository.git("rev-parse", rejected.json["branch"])
+    assert len(rejected.json["steps"]) == 10
+    unclear = golden(*improve, "--review", "exit 2", "--store", "none")
     assert (unclear.code, unclear.json["final_status"]) == (3, "FAILURE")
     steps = {one["step"]: one for one in unclear.json["steps"]}
     assert "neither approves (0) nor rejects (1)" in steps["review"]["reason"]
@@ -153,16 +158,23 @@ def test_a_repository_within_a_proposal_is_said_and_what_git_does_not_take_stays
     assert f"{left.parent.parent} is not removed" in ran.err
 
 
-def test_a_review_that_is_cut_off_leaves_nothing_in_the_proposal(repository: Repository, golden: Golden) -> None:
-    review = (
-        "touch junk; git add junk; git -c user.name=a -c user.email=a@b commit -qm sneaked; "
-        "kill -INT $(cut -d ' ' -f 4 /proc/$PPID/stat); sleep 600"
-    )
-    words = ("--max-improvements", "1", "--store", "none", "--json")
-    first = golden("cycle", "--improve", "echo '#' >> lib.sh", "--review", review, *words)
-    assert first.code == 3
-    assert repository.git("diff", "--name-only", "main", first.json["branch"]) == "lib.sh"
-    ran = golden("cycle", "--resume", "--review", "[ ! -e junk ]", "--store", "none", "--json")
+def test_an_ended_cycle_keeps_its_work_and_nothing_of_a_review_that_was_cut_off_and_can_be_resumed(
+    repository: Repository, golden: Golden, tmp_path: Path
+) -> None:
+    mark = tmp_path / "improving"
+    end = "kill -{} $(cut -d ' ' -f 4 /proc/$PPID/stat); sleep 600"
+    improve = f"echo '#' >> lib.sh; if [ ! -e {mark} ]; then touch {mark}; {end.format('TERM')}; fi"
+    review = "touch junk; git add junk; git -c user.name=a -c user.email=a@b commit -qm sneaked; " + end.format("INT")
+    none = ("--store", "none", "--json")
+    ended = golden("cycle", "--improve", improve, "--review", review, "--max-improvements", "1", *none)
+    assert ended.code == 3
+    branch = ended.json["branch"]
+    assert repository.git("show", f"{branch}:lib.sh").endswith("#")
+    assert repository.worktrees() == [str(repository.folder)]
+    cut_off = golden("cycle", "--resume", ended.json["cycle_id"], *none)
+    assert (cut_off.code, cut_off.json["branch"]) == (3, branch)
+    assert repository.git("diff", "--name-only", "main", branch) == "lib.sh"
+    ran = golden("cycle", "--resume", "--review", "[ ! -e junk ]", *none)
     assert (ran.code, ran.json["verdict"]) == (0, "verified"), ran.err
 
 
@@ -242,66 +254,35 @@ def test_outside_git_it_says_so(folder: Path, golden: Golden) -> None:
     assert "is in no git repository" in ran.err
 
 
-def test_a_killed_cycle_is_resumed_with_the_step_that_was_running(
+def test_a_killed_cycle_is_resumed_with_the_step_that_was_running_and_its_worktree_stays_until_then(
     repository: Repository, golden: Golden, tmp_path: Path
 ) -> None:
     mark = tmp_path / "reviewing"
     review = f"if [ ! -e {mark} ]; then touch {mark}; sleep 600; fi"
     words = ["cycle", "--improve", "echo '#' >> lib.sh; echo improved", "--review", review, "--max-improvements", "1"]
     with subprocess.Popen(
-        [sys.executable, "-m", "pytest_golden", *words], cwd=repository.folder, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "pytest_golden", *words, "--store", "none"],
+        cwd=repository.folder,
+        stderr=subprocess.DEVNULL,
     ) as process:
         wait_until(mark.exists)
         os.kill(process.pid, signal.SIGKILL)
         process.wait(PATIENCE_SECONDS)
-    ran = golden("cycle", "--resume", "--json")
+    (left,) = repository.worktrees()[1:]
+    cycle_id = left.rpartition("/")[2]
+    nothing = ("cycle", "--improve", "true", "--review", "true", "--store", "none")
+    assert f"golden cycle --resume {cycle_id}" in golden(*nothing).err
+    assert repository.worktrees()[1:] == [left]
+    ran = golden("cycle", "--resume", cycle_id, "--store", "none", "--json")
     assert ran.code == 0, ran.err
     assert (ran.json["verdict"], ran.json["improvements_approved"]) == ("verified", 1)
     assert "improve | improved" not in ran.err
     assert [one["step"] for one in ran.json["steps"]].count("improvement") == 1
     assert repository.worktrees() == [str(repository.folder)]
-    assert golden("cycle", "--resume").code == 2
-
-
-def test_a_cycle_that_was_killed_at_its_end_still_names_its_branch(
-    repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    words = ("cycle", "--improve", "echo '#' >> lib.sh", "--review", "exit 1", "--max-improvements", "1", "--json")
-    with monkeypatch.context() as patch:
-        patch.setattr("pytest_golden.cycle.cycle_record.CycleRecord.end", interrupt)
-        first = golden(*words)
-    assert first.code == 3
-    ran = golden("cycle", "--resume", "--json")
-    assert (ran.code, ran.json["verdict"]) == (1, "rejected")
-    assert ran.json["branch"] == first.json["branch"]
-    assert ran.json["commit"] == first.json["commit"] == repository.git("rev-parse", ran.json["branch"])
-    assert len(ran.json["steps"]) == 10
-
-
-def test_an_ended_cycle_keeps_its_work_and_can_be_resumed(
-    repository: Repository, golden: Golden, tmp_path: Path
-) -> None:
-    mark = tmp_path / "improving"
-    improve = f"echo '#' >> lib.sh; if [ ! -e {mark} ]; then touch {mark}; sleep 600; fi"
-    words = ["cycle", "--improve", improve, "--review", "true", "--max-improvements", "1", "--json"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "pytest_golden", *words],
-        cwd=repository.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        wait_until(mark.exists)
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=PATIENCE_SECONDS)
-    assert process.returncode == 3
-    told = json.loads(out)
-    assert repository.git("show", f"{told['branch']}:lib.sh").endswith("#")
+    assert golden("cycle", "--resume", cycle_id).code == 2
+    repository.git("worktree", "add", "-q", left, ran.json["branch"])
+    assert f"the worktree of {cycle_id}, which was left, is removed" in golden(*nothing).err
     assert repository.worktrees() == [str(repository.folder)]
-    ran = golden("cycle", "--resume", told["cycle_id"], "--json")
-    assert (ran.code, ran.json["verdict"]) == (0, "verified"), ran.err
 
 
 def test_commands_with_secrets_are_not_kept_and_must_be_given_again(repository: Repository, golden: Golden) -> None:
@@ -326,14 +307,14 @@ def test_commands_with_secrets_are_not_kept_and_must_be_given_again(repository: 
     "disguise",
     [
         "git replace $(git rev-parse HEAD:golden_projects.yaml) $(sed 's/path: run.sh/&, expected_outcome: exit_code:3/' "
-        "golden_projects.yaml | git hash-object -w --stdin)",
-        "git config filter.x.smudge 'sed s/3/0/'; git config filter.x.clean cat; "
-        'echo "lib.sh filter=x" > "$(git rev-parse --git-common-dir)/info/attributes"',
+        "golden_projects.yaml | git hash-object -w --stdin); "
         "echo 'import os; os._exit(0)' > pytest.py",
+        "git config filter.x.smudge 'sed s/3/0/'; git config filter.x.clean cat; "
+        'echo "lib.sh filter=x" > "$(git rev-parse --git-common-dir)/info/attributes"; '
         "mkdir x.egg-info; echo 'Name: x' > x.egg-info/PKG-INFO; echo 'import os; os._exit(0)' > evil.py; "
         "printf '[pytest11]\\nx = evil\\n' > x.egg-info/entry_points.txt",
     ],
-    ids=["a replaced manifest", "a filter", "a pytest of its own", "a plugin of its own"],
+    ids=["a replaced manifest and a pytest of its own", "a filter and a plugin of its own"],
 )
 def test_a_break_is_seen_whatever_hides_it_from_git_or_from_the_gate(
     repository: Repository, golden: Golden, disguise: str
@@ -356,45 +337,18 @@ def test_a_rejected_improvement_that_lowers_the_floor_spoils_the_approved_one_be
     assert "the branch also holds" in ran.err
 
 
-def test_work_that_comes_back_upon_something_else_is_checked_again(repository: Repository, golden: Golden) -> None:
-    improve = "[ $GOLDEN_CYCLE_ROUND = 2 ] && echo 'exit 0 # 2' > lib.sh || echo 'exit 3' > lib.sh"
-    ran = golden(
-        "cycle", "--improve", improve, "--review", "true", "--max-improvements", "3", "--store", "none", "--json"
-    )
-    assert (ran.code, ran.json["verdict"], ran.json["improvements_approved"]) == (1, "flagged", 3)
-
-
-def test_a_worktree_of_a_killed_cycle_is_named_by_the_next_and_of_an_ended_one_removed(
-    repository: Repository, golden: Golden, tmp_path: Path
+def test_a_proposal_that_breaks_a_project_is_flagged_also_when_it_comes_back_upon_something_else(
+    repository: Repository, golden: Golden
 ) -> None:
-    ready = tmp_path / "ready"
-    improve = f"echo '#' >> lib.sh; touch {ready}; sleep 600"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest_golden",
-        "cycle",
-        "--improve",
-        improve,
-        "--review",
-        "true",
-        "--store",
-        "none",
-    ]
-    with subprocess.Popen(
-        command, cwd=repository.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as killed:
-        wait_until(ready.exists)
-        killed.kill()
-    (left,) = repository.worktrees()[1:]
-    cycle_id = left.rpartition("/")[2]
-    nothing = ("cycle", "--improve", "true", "--review", "true", "--store", "none")
-    assert f"golden cycle --resume {cycle_id}" in golden(*nothing).err
-    assert repository.worktrees()[1:] == [left]
-    assert golden("cycle", "--resume", cycle_id, "--improve", "true", "--store", "none").code == 0
-    repository.git("worktree", "add", "-q", left, f"golden/cycle-{cycle_id.removeprefix('cycle_').lower()}")
-    assert f"the worktree of {cycle_id}, which was left, is removed" in golden(*nothing).err
-    assert len(repository.worktrees()) == 1
+    improve = "[ $GOLDEN_CYCLE_ROUND = 2 ] && echo 'exit 0 # 2' > lib.sh || echo 'exit 3' > lib.sh"
+    ran = golden("cycle", "--improve", improve, "--review", "true", "--max-improvements", "3", "--store", "none")
+    assert ran.code == 1
+    assert "PARTIAL (1 golden project(s) failed), verdict flagged" in ran.out
+    (state,) = (repository.folder / ".golden" / "cycles").glob("*.json")
+    assert json.loads(state.read_text())["cycle"]["state"]["improvements_approved"] == 3
+    assert "FAILED works: exit code 3" in ran.out
+    assert "nothing was merged" in ran.out
+    assert repository.git("branch", "--list", "golden/*")
 
 
 def test_what_is_not_committed_yet_is_no_floor_and_said(folder: Path, golden: Golden) -> None:

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist
 
-MODES = ["load", "worksteal", "loadscope", "loadfile", "loadgroup"]
-# Each line of the log is one test that ran, or one pipeline, in the order of their beginnings.
-LOGGED = "echo {name} >> ../log/log.txt"
+# `--dist loadfile` is `loadscope` with another name of the scope.
+MODES = ["load", "worksteal", "loadscope", "loadgroup"]
+# Each line of the log is one test that ran, or the beginning or the end of a pipeline, in the order of their times.
+LOGGED = "echo {name} >> ../log/log.txt; sleep 0.1; echo {name}_ended >> ../log/log.txt"
 TESTS = """
     import pathlib
     import pytest
@@ -63,7 +64,7 @@ def test_a_test_that_kills_its_worker_fails_alone_and_the_session_ends(workspace
         def test_after(number): pass
         """
     )
-    result = workspace.run_apart("-n2", f"--dist={dist}", "test_them.py")
+    result = workspace.run("-n2", f"--dist={dist}", "test_them.py")
     assert result.ret == 1
     assert result.parseoutcomes() == {"failed": 1, "passed": 11}
     result.stdout.fnmatch_lines(
@@ -74,28 +75,27 @@ def test_a_test_that_kills_its_worker_fails_alone_and_the_session_ends(workspace
 def test_workers_that_may_not_be_replaced_leave_the_rest_not_run(workspace: Workspace) -> None:
     workspace.declare({"name": "one"}, {"name": "two"})
     workspace.pytester.makepyfile(test_them="import os\ndef test_killer(): os._exit(1)")
-    result = workspace.run_apart("-n1", "--max-worker-restart=0", "test_them.py")
+    result = workspace.run("-n1", "--max-worker-restart=0", "test_them.py")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         ["golden: * (partial: 2 not run)*", "*worker gw0 crashed and worker restarting disabled*"]
     )
 
 
-def test_one_worker_runs_the_given_tests_first_and_then_the_projects_in_order(workspace: Workspace) -> None:
-    declare_logged(workspace, "zebra", "ant", "mole")
-    workspace.pytester.makepyfile(test_them=TESTS)
-    workspace.run("-n1", "test_them.py").assert_outcomes(passed=11)
-    assert read_log(workspace) == [*(f"test{number}" for number in range(8)), "zebra", "ant", "mole"]
-
-
 @pytest.mark.parametrize("dist", MODES)
-def test_projects_go_to_workers_whose_ordinary_tests_are_handed_out(workspace: Workspace, dist: str) -> None:
-    declare_logged(workspace, "zebra", "ant")
-    workspace.pytester.makepyfile(test_them=TESTS)
-    workspace.run("-n2", f"--dist={dist}", "test_them.py").assert_outcomes(passed=10)
+def test_dependent_projects_run_one_after_another_where_ordinary_tests_are_handed_out(
+    workspace: Workspace, dist: str
+) -> None:
+    declare_logged(workspace, "zebra", "ant", "mole")
+    workspace.pytester.makepyfile(test_them=TESTS, test_more="class TestIt:\n    def test_a(self): pass")
+    result = workspace.run("-n2", f"--dist={dist}", "test_them.py", "test_more.py")
+    result.assert_outcomes(passed=12)
+    assert result.ret == 0
     log = read_log(workspace)
-    assert sorted(log) == ["ant", *(f"test{number}" for number in range(8)), "zebra"]
-    assert log.index("zebra") < log.index("ant")
+    assert sorted(one for one in log if one.startswith("test")) == [f"test{number}" for number in range(8)]
+    in_order = [name for project in ("zebra", "ant", "mole") for name in (project, f"{project}_ended")]
+    assert [one for one in log if not one.startswith("test")] == in_order
+    result.stdout.fnmatch_lines_random(["golden: PASSED: 3 passed"])
 
 
 def test_the_scheduler_of_another_plugin_keeps_the_ordinary_tests(workspace: Workspace) -> None:
@@ -117,7 +117,8 @@ def test_the_scheduler_of_another_plugin_keeps_the_ordinary_tests(workspace: Wor
         """
     )
     workspace.run("-n1", "test_them.py").assert_outcomes(passed=10)
-    assert read_log(workspace) == [*(f"test{number}" for number in reversed(range(8))), "zebra", "ant"]
+    tests = [f"test{number}" for number in reversed(range(8))]
+    assert read_log(workspace) == [*tests, "zebra", "zebra_ended", "ant", "ant_ended"]
 
 
 def test_a_group_in_a_node_id_does_not_hide_a_project(tmp_path: Path) -> None:
@@ -128,33 +129,47 @@ def test_a_group_in_a_node_id_does_not_hide_a_project(tmp_path: Path) -> None:
     assert declared.find_project("test_it.py::one@some_group") is None
 
 
-def test_project_that_kills_its_worker_is_an_error_and_the_rest_runs_elsewhere(workspace: Workspace) -> None:
-    names = ("first", "killer", "later", "apart", "aside")
-    workspace.declare(*({"name": name, "independent": name.startswith("a")} for name in names))
+def test_project_that_kills_its_worker_is_an_error_is_not_run_again_and_the_rest_runs_elsewhere(
+    workspace: Workspace,
+) -> None:
+    needs: dict[str, list[str]] = {"needy": ["killer"]}
+    workspace.declare(
+        *(
+            {"name": name, "independent": name.startswith("a"), "needs": needs.get(name, [])}
+            for name in ("first", "killer", "needy", "later", "apart", "aside")
+        )
+    )
     workspace.pytester.makepyfile(test_them=TESTS)
     (workspace.path / "log").mkdir()
     workspace.pytester.makeconftest(
         """
         import os
+        from pytest_golden import Ending, PipelineOutcome
 
-        def pytest_runtest_call(item):
-            if item.name == "killer":
-                os._exit(1)
+        class Crashing:
+            def run_pipeline(self, project, *, role, permissions):
+                if project.name == "killer":
+                    os._exit(77)
+                return PipelineOutcome(Ending.EXITED, 0)
+
+        def pytest_golden_gateway(config):
+            return Crashing()
         """
     )
-    result = workspace.run("-n3", "test_them.py")
+    result = workspace.run("-n2", "--golden-json=out.json", "test_them.py")
     assert result.ret == 1
-    result.assert_outcomes(passed=12, errors=1)
-    result.stdout.fnmatch_lines(["*worker 'gw?' crashed while running *::killer*", "golden: * 4 passed, 1 failed*"])
+    result.assert_outcomes(passed=12, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["*_ ERROR at call of killer _*", "*worker 'gw?' crashed while running *::killer*"])
+    result.stdout.fnmatch_lines(["golden: FAILED: 4 passed, 2 failed"])
+    assert '"worker_crashed"' in (workspace.path / "out.json").read_text()
 
 
-@pytest.mark.parametrize(("option", "failed"), [("-x", 1), ("--maxfail=2", 2)])
-def test_failures_of_ordinary_tests_end_the_session_when_asked(workspace: Workspace, option: str, failed: int) -> None:
+def test_failures_of_ordinary_tests_end_the_session_when_asked(workspace: Workspace) -> None:
     workspace.declare({"name": "one"}, {"name": "two"})
     workspace.pytester.makepyfile(test_them="def test_a(): assert 0\ndef test_b(): assert 0\ndef test_c(): pass")
-    result = workspace.run("-n1", option, "test_them.py")
+    result = workspace.run("-n1", "--maxfail=2", "test_them.py")
     assert result.ret == 2
-    result.assert_outcomes(failed=failed)
+    result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["golden: * (partial: 2 not run)*"])
 
 
