@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.session.test_execution import wait_for
-from tests.session.workspace import FAILS, OPTIONS
+from tests.session.workspace import FAILS
 
 if TYPE_CHECKING:
     from tests.session.workspace import Workspace
@@ -133,22 +128,3 @@ def test_first_failure_ends_the_session_when_asked(workspace: Workspace) -> None
     result = workspace.run("-n1", "-x")
     assert result.ret in {1, 2}
     result.stdout.fnmatch_lines(["golden: FAILED (partial: 2 not run): 1 failed"])
-
-
-def test_ctrl_c_records_what_was_running(workspace: Workspace) -> None:
-    (workspace.path / "marks").mkdir()
-    mounts = [{"path": "marks", "mode": "write"}]
-    script = "touch ../marks/begun; sleep 600"
-    workspace.declare({"name": "slow", "script": script, "mounts": mounts}, {"name": "later"})
-    command = [sys.executable, "-m", "pytest", "--golden", "-n1", *OPTIONS]
-    log = workspace.path / "output.txt"
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(command, cwd=workspace.path, stdout=output, stderr=output, start_new_session=True) as gate,
-    ):
-        wait_for((workspace.path / "marks" / "begun").exists)
-        os.killpg(gate.pid, signal.SIGINT)
-        assert gate.wait(timeout=60) == 2, log.read_text()
-    told = log.read_text()
-    assert "interrupted while slow was running" in told
-    assert "golden: INTERRUPTED (partial: 1 not run): 1 failed" in told

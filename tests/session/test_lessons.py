@@ -134,13 +134,15 @@ def break_and_fix(repository: Repository) -> str:
     return fix
 
 
-def test_next_failure_alike_is_answered_by_the_fix_of_the_first(repository: Repository, recorded: Recorded) -> None:
+def test_next_failure_alike_is_answered_by_the_fix_of_the_first(
+    repository: Repository,
+    recorded: Recorded,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(repository.path)
     fix = break_and_fix(repository)
-    repository.commit(BREAKS_ALIKE, "prices now")
-    told = repository.run()
-    assert "seen before in sales: last fixed by " in told
-    assert "lesson: the fix changed a shell script" in told
-    assert f"fixed by {fix[:7]}: 'cast ids to str before the join' (sales/run.sh)" in told
     (skill,) = lessons(recorded)
     assert skill.lesson == 'the fix changed a shell script: "cast ids to str before the join"'
     assert (skill.kind, skill.source, skill.approved) == ("project_fix", "rules", True)
@@ -148,98 +150,73 @@ def test_next_failure_alike_is_answered_by_the_fix_of_the_first(repository: Repo
     assert skill.evidence["error"] == "KeyError: 'amount' in row 17"
     assert [one["commit"] for one in skill.evidence["commits"]] == [fix]
     assert skill.evidence["files"] == ["sales/run.sh"]
-    entries = {one.entry_id for one in recorded.past("sales")}
-    assert {skill.evidence["failed_entry"], skill.evidence["passed_entry"]} <= entries
-
-
-def test_other_failure_is_told_nothing(repository: Repository, recorded: Recorded) -> None:
-    break_and_fix(repository)
-    repository.commit(BREAKS_OTHERWISE, "fire")
-    assert repository.known() == []
-    assert recalls(recorded) == []
-
-
-def test_report_holds_the_lesson_and_what_settles_it(repository: Repository, recorded: Recorded) -> None:
-    break_and_fix(repository)
-    repository.commit(BREAKS_ALIKE, "prices now")
-    (known,) = repository.known()
-    assert (known["why"], known["lines"][0]) == ("signature", "lesson: the fix changed a shell script")
-    assert known["recall_id"].startswith("recall_")
-    assert known["lesson"]["id"] == lessons(recorded)[0].id
-    last = recorded.past("sales")[0].entry_id
-    assert recalls(recorded) == [("sales", last, None)]
-
-
-def test_recorded_failure_is_told_with_what_fixed_it_since(
-    repository: Repository, recorded: Recorded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(repository.path)
-    break_and_fix(repository)
-    failed = recorded.past("sales")[1].entry_id
+    past = recorded.past("sales")
+    assert {skill.evidence["failed_entry"], skill.evidence["passed_entry"]} <= {one.entry_id for one in past}
+    # The recorded failure is told with what fixed it since.
     kinds = []
     for learning in ("on", "off"):
-        monkeypatch.setenv("GOLDEN_LEARNING", learning)
-        capsys.readouterr()
-        assert main(["report", failed, "--json"]) == 0
+        with monkeypatch.context() as variables:
+            variables.setenv("GOLDEN_LEARNING", learning)
+            capsys.readouterr()
+            assert main(["report", past[1].entry_id, "--json"]) == 0
         (result,) = json.loads(capsys.readouterr().out)["results"]
         kinds.append([one["kind"] for one in result["known"]].count("lesson"))
     assert kinds == [1, 0]
-
-
-def test_job_summary_shows_the_lesson(repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    break_and_fix(repository)
+    repository.commit(BREAKS_OTHERWISE, "fire")
+    assert repository.known() == []
     repository.commit(BREAKS_ALIKE, "prices now")
+    # A session that does not learn keeps nothing of what it shows.
+    for learning, recall_ids in (("off", []), ("recall", [""])):
+        told = repository.run(f"--golden-learning={learning}", "--golden-json=out.json")
+        assert ("lesson: the fix changed" in told) is bool(recall_ids)
+        known = json.loads((repository.path / "out.json").read_text())["results"][0]["known"]
+        assert [one["recall_id"] for one in known if one["kind"] == "lesson"] == recall_ids
+    assert recalls(recorded) == []
     summary = tmp_path / "summary.md"
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    repository.run()
+    with monkeypatch.context() as variables:
+        variables.setenv("GITHUB_ACTIONS", "true")
+        variables.setenv("GITHUB_STEP_SUMMARY", str(summary))
+        told = repository.run("--golden-json=out.json")
+    assert "seen before in sales: last fixed by " in told
+    assert "lesson: the fix changed a shell script" in told
+    assert f"fixed by {fix[:7]}: 'cast ids to str before the join' (sales/run.sh)" in told
     assert "lesson: the fix changed a shell script\n  fixed by" in summary.read_text()
+    known = json.loads((repository.path / "out.json").read_text())["results"][0]["known"]
+    (lesson,) = (one for one in known if one["kind"] == "lesson")
+    assert (lesson["why"], lesson["lines"][0]) == ("signature", "lesson: the fix changed a shell script")
+    assert lesson["recall_id"].startswith("recall_")
+    assert lesson["lesson"]["id"] == skill.id
+    assert recalls(recorded) == [("sales", recorded.past("sales")[0].entry_id, None)]
+    repository.commit(WORKS + " # fixed", "read the right column")
+    repository.run("--golden-learning=off")
+    assert lessons(recorded) == [skill]
+    # Lessons that cannot be recalled are said once and cost nothing else.
+    with Store.open(recorded.path) as store, store.write() as connection:
+        lesson_signatures.drop(connection)
+    repository.commit(BREAKS_ALIKE, "prices once more")
+    told = repository.run()
+    assert told.count("golden: WARNING: lessons cannot be recalled") == 1
+    assert "seen before in sales: last fixed by " in told
 
 
-def test_pass_credits_a_lesson_that_was_shown_and_the_same_failure_charges_it(
+def test_pass_credits_a_lesson_that_was_shown_and_the_same_failure_charges_it_once(
     repository: Repository, recorded: Recorded
 ) -> None:
     break_and_fix(repository)
     repository.commit(BREAKS_ALIKE, "prices now")
     repository.run()
     repository.commit(BREAKS_ALIKE + " # tried", "try something")
-    repository.run()
-    assert [(one.success_count, one.harm_count) for one in lessons(recorded)] == [(0, 1)]
-    assert [passed for *_, passed in recalls(recorded)] == [False, None]
-    repository.commit(WORKS + " # again", "cast ids to str before the join, again")
-    repository.run()
-    first = min(lessons(recorded), key=lambda one: one.created_at)
-    assert (first.success_count, first.harm_count) == (1, 1)
-    assert [passed for *_, passed in recalls(recorded)] == [False, True]
-    repository.run()
-    assert min(lessons(recorded), key=lambda one: one.created_at).success_count == 1
-
-
-def test_failure_that_is_only_run_again_charges_once_and_one_pass_credits_once(
-    repository: Repository, recorded: Recorded
-) -> None:
-    break_and_fix(repository)
-    repository.commit(BREAKS_ALIKE, "prices now")
-    for _ in range(4):
+    # What is tried in vain charges it, and the same tried again once more, however often it is run.
+    for charged in (1, 2, 2):
         repository.run()
-    assert [(one.success_count, one.harm_count) for one in lessons(recorded)] == [(0, 1)]
+        assert [(one.success_count, one.harm_count) for one in lessons(recorded)] == [(0, charged)]
     assert [passed for *_, passed in recalls(recorded)] == [False, False, False, None]
-
-
-@pytest.mark.parametrize(("learning", "is_shown"), [("recall", True), ("off", False)])
-def test_session_that_does_not_learn_keeps_nothing_of_what_it_shows(
-    repository: Repository, recorded: Recorded, learning: str, is_shown: bool
-) -> None:
-    break_and_fix(repository)
-    repository.commit(BREAKS_ALIKE, "prices now")
-    told = repository.run(f"--golden-learning={learning}", "--golden-json=out.json")
-    assert ("lesson: the fix changed" in told) is is_shown
-    known = json.loads((repository.path / "out.json").read_text())["results"][0]["known"]
-    assert [one["recall_id"] for one in known if one["kind"] == "lesson"] == [""] * is_shown
-    assert recalls(recorded) == []
-    repository.commit(WORKS + " # fixed", "read the right column")
-    repository.run("--golden-learning=off")
-    assert len(lessons(recorded)) == 1
+    repository.commit(WORKS + " # again", "cast ids to str before the join, again")
+    for _ in range(2):
+        repository.run()
+        first = min(lessons(recorded), key=lambda one: one.created_at)
+        assert (first.success_count, first.harm_count) == (1, 2)
+    assert [passed for *_, passed in recalls(recorded)] == [False, False, False, True]
 
 
 def test_pass_on_the_same_commit_teaches_nothing(repository: Repository, recorded: Recorded) -> None:
@@ -319,18 +296,6 @@ def test_version_that_was_pinned_back_is_the_lesson(repository: Repository, reco
         "lesson: pandas 2.3.0 was pinned back to 2.2.3",
         f"  fixed at {commit}, by no commit",
     ]
-
-
-def test_lessons_that_cannot_be_recalled_are_said_once_and_cost_nothing_else(
-    repository: Repository, recorded: Recorded
-) -> None:
-    break_and_fix(repository)
-    repository.commit(BREAKS_ALIKE, "prices now")
-    with Store.open(recorded.path) as store, store.write() as connection:
-        lesson_signatures.drop(connection)
-    told = repository.run()
-    assert "golden: WARNING: lessons cannot be recalled" in told
-    assert "seen before in sales: last fixed by " in told
 
 
 def test_manifest_key_that_was_changed_is_the_lesson(repository: Repository, recorded: Recorded) -> None:
