@@ -1,6 +1,6 @@
-"""What a gate run records: its events, the secrets that are taken out of them, and the spool files in which events wait.
+"""The events that a gate run records, the removal of secrets from them, and the spool files in which they wait.
 
-The events are its beginning, results, explanations and end; each is one line of a spool file.
+A run records its beginning, its results, their explanations and its end. Each event is one line of a spool file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.manifest.model import GoldenProjectConfig
 
-#: The agent that a gate's entries are of.
+#: The agent of a gate's entries.
 GATE_AGENT = "golden"
 #: The key in a recorded run's facts for whether another gate found it killed.
 FOUND_KILLED = "found_killed"
@@ -53,9 +53,9 @@ class RunBegun(Shape):
 
 @dataclass(frozen=True, slots=True)
 class ResultJudged(Shape):
-    """A project's result. `fails` tells that it fails the gate. `declaration` is its manifest keys, redacted.
+    """A project's result. `fails` tells whether it fails the gate. `declaration` holds its manifest keys, redacted.
 
-    `inputs` is what it read that git does not hold, as `InputReader` gives it; empty where nobody has looked.
+    `inputs` describes what it read outside git, as `InputReader` returns it; empty if that was not looked at.
     """
 
     run_id: str
@@ -71,7 +71,7 @@ class ResultJudged(Shape):
 
 @dataclass(frozen=True, slots=True)
 class FailureExplained(Shape):
-    """What earlier runs have told about a failure whose result is recorded: `{kind, lines, ...}` each, redacted."""
+    """What earlier runs know about a recorded failure: `{kind, lines, ...}` each, redacted."""
 
     run_id: str
     entry_id: str
@@ -143,10 +143,10 @@ class Spool:
         self._folder = folder
 
     def append(self, *events: GateEvent) -> Path:
-        """Keep events of one run, durably, all or none, and return the file.
+        """Write events of one run durably, all or none, and return the file.
 
         Raises:
-            StorageError: it cannot be written either.
+            StorageError: the file cannot be written.
         """
         path = self._folder / f"{events[0].run_id}.jsonl"
         lines = "".join(json.dumps(write_event(event), separators=(",", ":")) + "\n" for event in events)
@@ -185,7 +185,7 @@ def read_spool(path: Path) -> Iterator[GateEvent]:
 
 
 def _write_whole(handle: int, content: bytes) -> None:
-    """Write all or nothing: half a line would tear the next one too."""
+    """Write all or nothing: half a line would make the next one unreadable too."""
     start = os.fstat(handle).st_size
     try:
         while content:
@@ -200,9 +200,9 @@ _T = TypeVar("_T")
 
 
 class SecretHider:
-    """Hides by the general rules and by what a gateway knows of its projects.
+    """Removes secrets by the general rules and by what a gateway knows about its projects.
 
-    `redact_own` takes out of a text what is secret in a project, as `ExecutionGateway.redact` does; None where it cannot.
+    `redact_own` removes a project's secrets from a text, as `ExecutionGateway.redact` does, or returns None if it cannot.
     """
 
     def __init__(
@@ -212,9 +212,9 @@ class SecretHider:
         self._secretive = _find_secretive(projects)
 
     def hide_for_all(self, plain: _T) -> _T | None:
-        """Take out of JSON-safe values what is secret in any project: one may stand in the text of another.
+        """Remove the secrets of all projects from JSON-safe values: the text of one project may hold a secret of another.
 
-        None when that cannot be told.
+        Return None if that is not possible.
         """
         redacted: _T | None = redact(plain)
         for project in self._secretive:
@@ -222,12 +222,12 @@ class SecretHider:
         return redacted
 
     def hide_names(self, names: Sequence[str]) -> Sequence[str] | None:
-        """Remove secrets from many names; fast if there are none. None if that cannot be told."""
+        """Remove secrets from many names; fast if there are none. Return None if that is not possible."""
         together = "\n".join(names)
         return names if self.hide_for_all(together) == together else self.hide_for_all(list(names))
 
     def hide_in_result(self, result: GoldenProjectResult) -> GoldenProjectResult:
-        """Take out of a result, from which its own project's secrets are gone, those of the others."""
+        """Remove the secrets of the other projects from a result; its own are removed already."""
         others = [project for project in self._secretive if project.name != result.name]
         plain: dict[str, Any] | None = result.to_dict() if others else None
         for project in others:
@@ -239,7 +239,7 @@ class SecretHider:
             text = self._redact_own(project, json.dumps(plain))
             return plain if text is None else cast("_T", json.loads(text))
         except Exception:
-            # A plugged-in gateway may raise anything; what it would have hidden is not kept.
+            # A plugged-in gateway may raise anything. Then nothing is kept of what it should have redacted.
             return None
 
 

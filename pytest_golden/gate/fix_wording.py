@@ -1,6 +1,6 @@
-"""The wording of fixes: the lesson by rules, and the lines shown to people. Pure text.
+"""The wording of fixes: the lesson that rules make, and the lines shown to people. Pure text.
 
-Nothing is learned if it is not clear what fixed a failure: rather no lesson than a wrong one.
+If it is not clear what fixed a failure, no lesson is made: a wrong one would do harm.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _MOST_NAMED = 20
 _MOST_OF_CORRECTION, _MOST_OF_INTENT = 500, 300
 _SUBJECT_PREFIX = re.compile(r"^(?:\w+(?:\([^)]*\))?!?: |\[[^\]]*\] ?|[A-Z][A-Z0-9]+-\d+:? )+")
 _SUBJECT_NUMBER = re.compile(r" ?\(#\d+\)$")
-# A subject of nothing else says nothing.
+# A subject that has only such words says nothing.
 _EMPTY_WORDS = re.compile(
     r"a|again|also|an|and|another|bug(?:s|fix)?|changes?|ci|clean|cleanup|code|commit|etl|fix(?:e[ds]|ing)?|for|golden|hotfix|in|it"
     r"|lint|merged?|minor|misc|now|of|oops|pipeline|pr|project|pushed|refactor|reverts?|some|stuff|temp|tests?|the|this|tmp|try"
     r"|typo|up|updated?|updates|wip|work(?:s|ing)?"
 )
 _PASSING = frozenset({Constraint.NETWORK, Constraint.DISK})
-# Whole words: a report is no port.
+# Whole words: "report" is not "port".
 _REMEDY = re.compile(
     r"(?<![^\W\d_])(?:retr(?:y|ies|ied|ying)|time-?outs?|timed|back-?off|rate.?limit\w*|throttl\w+|urls?|hosts?|hostnames?"
     r"|prox(?:y|ies)|certif\w+|tls|ssl|(?:re)?connect\w*|networks?|https?|dns|ports?|cach\w+|downloads?|downloading|disks?|space"
@@ -58,7 +58,7 @@ _MOST_SUBJECTS = 3
 def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str) -> SkillMemory | None:
     """Return the lesson of what changed between the last failure and the first pass after it.
 
-    None where it is not clear what fixed it. `manifest` is its path relative to the checkout's root: by itself it
+    Return None if it is not clear what fixed the failure. `manifest` is its path relative to the checkout's root: by itself it
     changes nothing.
     """
     error = cause_of(failed.message or "")
@@ -90,7 +90,7 @@ def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str
     )
     if not check_lesson(skill) or subject is None:
         return skill
-    # A subject may name what belongs to one task alone; the evidence has it all the same.
+    # A subject may name what belongs to a single task; the evidence keeps it.
     plain = _word_change(told, kinds, None, failure)
     return skill.replace(lesson=plain, what_worked=plain)
 
@@ -124,7 +124,7 @@ def _is_unclear(difference: Difference, files: tuple[str, ...]) -> bool:
 
 
 def _choose_own(difference: Difference, files: tuple[str, ...]) -> tuple[str, ...]:
-    """Choose the files of the project's own folder where only the commits that touch it are named."""
+    """Choose the files of the project's own folder if only the commits that touch it are named."""
     if len(difference.commits) == difference.commit_count:
         return files
     own = {*difference.inside, *difference.edited}
@@ -132,7 +132,7 @@ def _choose_own(difference: Difference, files: tuple[str, ...]) -> tuple[str, ..
 
 
 def _comes_and_goes(error: str, subject: str | None) -> bool:
-    """Tell whether the failure is of a kind that ends by itself, and the commit's subject names no remedy."""
+    """Tell whether such a failure can end by itself, and the commit's subject names no remedy."""
     limit = find_limit(error)
     return limit is not None and limit.kind in _PASSING and not (subject and _REMEDY.search(subject))
 
@@ -143,19 +143,19 @@ def _word_change(told: list[str], kinds: list[str], subject: str | None, failure
         changed = f"the fix changed {join(kinds)}"
         parts.append(f'{changed}: "{subject}"' if subject else changed)
     if kinds and not told and subject is None:
-        # Else all fixes of such files would be one lesson.
+        # Otherwise all fixes of such files would be one lesson.
         return f"{parts[0]}, after: {failure}"
     return "; ".join(parts)
 
 
 def _word_inputs(difference: Difference, failure: str) -> str:
-    """Return the words for changed inputs outside git, unless a commit or an edit explains more."""
+    """Describe changed inputs outside git, unless a commit or an edit explains more."""
     told = () if difference.commit_count or difference.edited else tell_inputs(difference.inputs)
     return f"{join(told)}, after: {failure}" if told else ""
 
 
 def _find_subject(difference: Difference) -> str | None:
-    """Return the subject of the one commit that came, without its prefixes; None where it says nothing."""
+    """Return the subject of the one new commit, without its prefixes; None if it says nothing."""
     if len(difference.commits) != 1 or difference.edited:
         return None
     subject = (
@@ -166,7 +166,7 @@ def _find_subject(difference: Difference) -> str | None:
 
 
 def _rate_confidence(difference: Difference, files: tuple[str, ...]) -> float:
-    """Return how certain it is that this was the fix: one change is clear, several leave doubt."""
+    """Return how certain it is that this was the fix: a single change is clear, several are less so."""
     kinds = bool(files) + bool(difference.declaration) + bool(difference.surroundings)
     is_elsewhere = bool(files) and not difference.inside and not (difference.declaration or difference.surroundings)
     is_edit = bool(difference.edited) and not difference.commits
@@ -206,7 +206,7 @@ def _shorten_cause(text: str) -> str:
 
 
 def tell_lesson(skill: SkillMemory, project: str | None = None, committed: Commit | None = None) -> tuple[str, ...]:
-    """Tell a lesson in a line, and what fixed it in another where it is known.
+    """Describe a lesson in one line, and what fixed the failure in another if that is known.
 
     `project` is the one at hand, `committed` the commit that an edit was put into later.
     """
@@ -217,7 +217,7 @@ def tell_lesson(skill: SkillMemory, project: str | None = None, committed: Commi
 
 
 def tell_fix(skill: SkillMemory, project: str | None = None, committed: Commit | None = None) -> str | None:
-    """Tell which commit or edit ended the failure that taught a lesson; None where that is not known."""
+    """Name the commit or edit that ended the failure behind a lesson; None if that is not known."""
     if skill.kind != LessonKind.PROJECT_FIX:
         return None
     evidence = skill.evidence
@@ -241,7 +241,7 @@ def tell_fix(skill: SkillMemory, project: str | None = None, committed: Commit |
 
 
 def tell_broken(broke: BrokeBefore) -> str:
-    """Tell that a project broke when these files changed before, and how often, in one line."""
+    """Say in one line that a project broke before when these files changed, and how often."""
     times = "once" if broke.count == 1 else f"{broke.count} times"
     of_all = f" (of {broke.break_count} breaks)" if broke.break_count > broke.count else ""
     last = broke.last
@@ -263,7 +263,7 @@ def _tell_commits(commits: Sequence[Mapping[str, Any]], evidence: Mapping[str, A
 
 
 def _without_the_known(skill: SkillMemory) -> str:
-    """Leave out the commit's subject, which another line has, and the failure, which the reader already sees."""
+    """Leave out the commit's subject, which is in another line, and the failure, which the reader already sees."""
     told = skill.lesson.removesuffix(f", after: {skill.what_failed}")
     return told.partition(': "')[0] if told.endswith('"') else told
 

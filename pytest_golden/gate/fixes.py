@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
     Descends = Callable[[str, str], bool]
 
-# These say something about the gate, its machine or its user, and nothing about the project.
+# These are about the gate, its machine or its user, and not about the project.
 _OF_HARNESS = MACHINE_KINDS | {
     *(ReasonKind.INTERRUPTED, ReasonKind.PATTERN_TIMED_OUT, ReasonKind.WORKER_CRASHED, ReasonKind.NEED_NOT_PASSED)
 }
 _SHORT_COMMIT = 7
 _VERSION = re.compile(r"(?P<name>\S+) (?P<old>\S+) -> (?P<new>\S+)(?: \(in .*\))?")
 _CAME = re.compile(r"(?P<name>\S+) (?P<version>\S+) (?P<how>added|removed)(?: \(in .*\))?")
-# The kernel and the like: they differ from machine to machine, and fix nothing.
+# The kernel and the like differ between machines and fix nothing.
 _OF_MACHINE = frozenset({"platform", "implementation", "pytest-golden-projects"})
 _WORDS = re.compile(r"[a-z0-9_.-]+")
 _KEY = re.compile(r"set_env\.\S+|\w+")
-# Values of these say something by themselves.
+# The values of these keys explain a fix by themselves.
 _TOLD_WITH_VALUES = frozenset({"timeout", "cpu_limit", "memory_limit", "network", "runner", "retries"})
-# With another word for what is right, a project is judged otherwise, and nothing was fixed.
+# If these change, the project is judged by other rules, and nothing was fixed.
 _OF_JUDGEMENT = frozenset(
     {"expected_outcome", "outputs", "retries", "max_slowdown", "unexpected_files", "writes", "skip_if_missing"}
 )
@@ -78,7 +78,7 @@ _HOW = {"changed": "was changed", "added": "was added", "removed": "was removed"
 MOST_VERSIONS = 8
 _MOST_TOLD = 3
 BREAKS = ("breaks", "golden")
-# A change of more files says nothing about any one of them.
+# A change of more files does not tell which of them matters.
 _MOST_BREAK_FILES = 100
 _FEW_FILES = 10
 _MOST_OF_ERROR, _MOST_BREAK_COMMITS = 500, 5
@@ -86,7 +86,7 @@ _MOST_OF_ERROR, _MOST_BREAK_COMMITS = 500, 5
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One result of a project and where it ran. `message` is the first reason of a failure that is about the project.
+    """One result of a project and where it ran. `message` is the first reason of a failure that concerns the project.
 
     `is_accepted` tells that what it produced was made its baselines: it passed by that, whatever it produced.
     """
@@ -111,18 +111,18 @@ class Point:
 
     @property
     def has_passed(self) -> bool:
-        """Tell whether it is a pass."""
+        """Tell whether the project passed."""
         return self.status is ResultStatus.PASSED
 
     @property
     def counts(self) -> bool:
-        """Tell whether it says something about the project: it ran to its end, and did not fail because of the gate."""
+        """Tell whether the result is about the project: it ran to its end, and did not fail because of the gate."""
         if self.has_passed:
             return True
         return self.status.is_failure and self.message is not None and self.reason_kind not in _OF_HARNESS
 
     def is_as(self, other: Point) -> bool:
-        """Tell whether both ran on the same state, as far as that is known without comparing edits."""
+        """Tell whether both ran on the same state, as far as this is known without comparing edits."""
         return self._place == other._place and self.dirty is False
 
     @property
@@ -142,7 +142,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is different in a later state.
+    """What differs in a later state.
 
     `commits` were added, newest first; if some touch the project's own folder, only those. `commit_count` counts all of
     them, `lost_count` those that are gone. `files` are all changed files, whether by commits or by uncommitted edits;
@@ -191,7 +191,7 @@ def find_turned(point: Point, earlier: Sequence[Point], descends: Descends) -> P
 
 
 def is_chance(failed: Point, passed: Point, earlier: Iterable[Point]) -> bool:
-    """Tell whether the failure came and went by itself: a retry helped, or it had passed on the same before."""
+    """Tell whether the failure came and went by itself: a retry helped, or the same state had passed before."""
     return passed.is_flaky or passed.is_as(failed) or any(one.has_passed and one.is_as(failed) for one in earlier)
 
 
@@ -235,7 +235,7 @@ class Clone:
         self._workspace = workspace
 
     def find_difference(self, before: State, now: State) -> Difference | None:
-        """Return what is different in a later state; None where that is not known.
+        """Return what differs in a later state; None if that is not known.
 
         It is not known outside git, where one of the two ran on edits that were not all kept, and where one of the
         commits is not in this clone.
@@ -246,7 +246,7 @@ class Clone:
         return None
 
     def find_folder(self, declaration: Mapping[str, Any]) -> str:
-        """Return the project's own folder relative to the root, ending with a slash; empty where that is all of it."""
+        """Return the project's own folder relative to the root, ending with a slash; empty if it is the root itself."""
         folder = declaration.get("project_dir")
         path = Path(str(folder)) if folder is not None else Path(str(declaration.get("path") or "")).parent
         place = self._workspace / path
@@ -291,7 +291,7 @@ class Clone:
 
 
 def tell_versions(lines: Sequence[str], error: str) -> tuple[str, ...]:
-    """Tell which versions changed, in sentences: those that the error names first, and these alone among many."""
+    """Say which versions changed: those that the error names first, and only those if many changed."""
     told = {name: sentence for name, sentence in map(_tell_version, lines) if name and name not in _OF_MACHINE}
     whole = _WORDS.findall(error.lower())
     words = {*whole, *(part for word in whole for part in word.split("."))}
@@ -302,27 +302,27 @@ def tell_versions(lines: Sequence[str], error: str) -> tuple[str, ...]:
 
 
 def tell_keys(lines: Iterable[str]) -> tuple[str, ...]:
-    """Tell which keys of the manifest changed, in sentences; values where they are general."""
+    """Say which keys of the manifest changed, with their values if these are general."""
     return tuple(dict.fromkeys(_tell_key(line) for line in lines))
 
 
 def tell_inputs(changes: Iterable[InputChange]) -> tuple[str, ...]:
-    """Tell which inputs changed that git does not hold, in sentences: those alone that a pipeline surely reads."""
+    """Say which inputs outside git changed, but only those that the pipeline certainly reads."""
     return tuple(dict.fromkeys(filter(None, map(_tell_input, changes))))
 
 
 def is_judged_otherwise(lines: Iterable[str]) -> bool:
-    """Tell whether the manifest changed what counts as right."""
+    """Tell whether the manifest changed what counts as correct."""
     return any(_name_key(line) in _OF_JUDGEMENT for line in lines)
 
 
 def choose_files(files: Iterable[str], manifest: str) -> tuple[str, ...]:
-    """Return the files that can change how a project runs: no documents, no baselines, and not the manifest itself."""
+    """Return the files that can change how a project runs: not documents, baselines or the manifest itself."""
     return tuple(file for file in files if file != manifest and not _is_for_people(PurePosixPath(file.lower())))
 
 
 def has_baselines_of(project: str, files: Iterable[str]) -> bool:
-    """Tell whether the baselines of a project are among these files: what it produced is judged otherwise then."""
+    """Tell whether baselines of the project are among these files: then its outputs are judged differently."""
     return any(f"/{BASELINES_FOLDER}/{project}/" in f"/{file}" for file in files)
 
 
@@ -341,7 +341,7 @@ def name_kind(file: str) -> str:
 
 
 def join(parts: Sequence[str]) -> str:
-    """Join parts of a sentence; of many only the first few, and how many more."""
+    """Join the first few parts of a sentence, and count the others."""
     more = len(parts) - _MOST_TOLD
     shown = [*parts[:_MOST_TOLD], *([f"{more} more"] if more > 0 else [])]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
@@ -410,17 +410,17 @@ class Break(Shape):
     inside: tuple[str, ...]
 
     def to_draft(self) -> MemoryDraft:
-        """Return it as a memory to store. It is found by its files alone."""
+        """Return it as a memory to store. It is found only by its files."""
         return MemoryDraft(BREAKS, self.entry, redact(self.to_dict()), ("break",))
 
     def overlap(self, files: Collection[str]) -> tuple[str, ...]:
-        """Return those of these files that had changed too, where that tells something: few had, or they are its own."""
+        """Return which of these files had changed then, if that means something: few had changed, or they are its own."""
         among = self.files if len(self.files) <= _FEW_FILES else self.inside
         return tuple(file for file in among if file in files)
 
 
 def make_break(failed: Point, difference: Difference, manifest: str) -> Break | None:
-    """Return the break of a first failure; None where no file is to blame, or too many."""
+    """Return the break for a first failure; None if no file can be blamed, or too many."""
     files = choose_files(difference.files, manifest)
     if not 0 < len(files) <= _MOST_BREAK_FILES:
         return None

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 PERFECT = 1.0
 _ENDED_AS_DECLARED, _MOST_BY_STEPS, _FAILED = 0.75, 0.5, 0.1
-# The pipeline itself did not do what is declared.
+# The pipeline itself did not do what it declares.
 _BY_ENDING = frozenset({ReasonKind.EXIT_CODE, ReasonKind.UNEXPECTED_SUCCESS, ReasonKind.PATTERN_ABSENT})
-# No text of a project can bring these about: they say nothing of a candidate.
+# No text of a project can cause these: they say nothing about a candidate.
 _NOT_BY_TEXT = MACHINE_KINDS | START_KINDS | {ReasonKind.PATH_NOT_ALLOWED, ReasonKind.SKIP_IF_MISSING}
 _MOST_STEPS, _MOST_FILES = 100, 50
 _log = logging.getLogger(__name__)
@@ -209,7 +209,7 @@ class GoldenAdapter:
         try:
             stand_ins = self._components.stand_ins(project, candidate)
         except UnicodeEncodeError as error:
-            # That says something about the candidate, and does not end the search.
+            # This is about the candidate, and does not end the search.
             reason = Reason("text_unwritable", f"the text cannot be written as UTF-8: {error.reason}")
             return result_without_run(project, ResultStatus.ERROR, reason)
         gateway = self._open()
@@ -288,7 +288,7 @@ def make_output(result: GoldenProjectResult) -> dict[str, Any]:
 
 
 def make_trajectory(project: GoldenProjectConfig, result: GoldenProjectResult, known: str = "") -> dict[str, Any]:
-    """Return all that a reflection needs of a run; `known` is what earlier runs know of its failure."""
+    """Return what a reflection needs to know about a run; `known` is what earlier runs know about its failure."""
     return redact(
         {
             **make_output(result),
@@ -346,7 +346,7 @@ def score_result(result: GoldenProjectResult) -> float:
 
 
 def is_not_by_text(result: GoldenProjectResult) -> bool:
-    """Tell whether it is no pass for a reason that no candidate can bring about or take away."""
+    """Tell whether it did not pass for a reason that no candidate can cause or remove."""
     return result.has_reason(_NOT_BY_TEXT)
 
 

@@ -31,7 +31,7 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the components lie in one project: its folder, and the path below it of each, links followed."""
+    """Where the components are in one project: its folder, and the path of each below it, with links resolved."""
 
     project_dir: Path
     paths: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""What earlier runs know: of a failure, and before a run of the projects that broke when the same files changed."""
+"""What earlier runs know about a failure and, before a run, about the projects that broke when the same files changed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def find_known_lessons(
     """
     if not (result.error_message or "").strip():
         return ()
-    # If no lesson knows the message, one may know what else was printed.
+    # If no lesson matches the message, one may match other output.
     for text in (result.error_message, result.output_summary):
         recalled = _recall(store, text or "", result.name, entry_id, keeps=keeps)
         if recalled:
@@ -71,7 +71,7 @@ def _recall(store: Store, text: str, project: str, entry_id: str, *, keeps: bool
 
 
 def find_committed(root: Path | None, skill: SkillMemory) -> Commit | None:
-    """Return the commit that contains the edit that taught a lesson; None if it was no edit, or is not committed."""
+    """Return the commit that contains the edit behind a lesson; None if there was no edit, or it is not committed."""
     blobs = skill.evidence.get("blobs")
     if root is None or not isinstance(blobs, dict) or skill.evidence.get("commits"):
         return None
@@ -84,7 +84,7 @@ def _as_known(recalled: Recalled, project: str, root: Path | None) -> dict[str, 
 
 
 def find_changed(connection: Connection, result: GoldenProjectResult, present: Present) -> ChangedSincePass | None:
-    """Compare a failed run with its project's last pass; None when it never passed."""
+    """Compare a failed run with its project's last pass; None if it never passed."""
     past = find_last_pass(connection, result.name)
     if past is None:
         return None
@@ -103,7 +103,7 @@ def find_seen(connection: Connection, result: GoldenProjectResult) -> tuple[Seen
 
 @dataclass(frozen=True, slots=True)
 class Forewarned(Shape):
-    """A project that broke before, and the lesson of how that ended, where there is one."""
+    """A project that broke before, and the lesson of how that was fixed, if there is one."""
 
     broke: BrokeBefore = field(metadata=form(merged=True))
     lesson: SkillMemory | None
@@ -169,5 +169,5 @@ def _list_breaks(connection: Connection) -> Iterator[Break]:
 def _find_lesson(connection: Connection, broke: BrokeBefore) -> SkillMemory | None:
     found = recall_lessons(connection, broke.last.error, project=broke.project, limit=3)
     own = (skill for skill, *_ in found if skill.evidence.get("project") == broke.project)
-    # Projects that one commit has fixed together share a lesson, which names the first of them.
+    # Projects that one commit fixed together share a lesson, which names the first of them.
     return next(own, next((skill for skill, _, why in found if why is RecallReason.SIGNATURE), None))

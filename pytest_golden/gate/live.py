@@ -1,6 +1,6 @@
 """Running gates as plain values, and the events that a watcher receives: what happened between two looks.
 
-An event's id tells how far its watcher was told, so that a watcher can resume after a lost connection.
+An event's id says what its watcher has received, so that it can resume after a lost connection.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OWN_PIDS = Path("/proc/self/ns/pid")
 
 @dataclass(frozen=True, slots=True)
 class RunningProject(Shape):
-    """A project that runs, since when, and the step that it was seen at last; None before the first."""
+    """A running project, its start, and the last step that was seen; None before the first."""
 
     name: str = field(metadata=form(key="project"))
     since: datetime
@@ -47,7 +47,7 @@ class RunningProject(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a gate run reports of itself at one time; `machine` is where its pid means a process."""
+    """What a gate run reports about itself; `machine` is where its pid is valid."""
 
     run_id: str
     moment: datetime
@@ -66,7 +66,7 @@ def describe_machine() -> str:
 
 
 def has_process(pid: int) -> bool:
-    """Tell whether this machine has a process with this pid; True if that cannot be told."""
+    """Tell whether this machine has a process with this pid; True if that is not known."""
     if sys.platform == "win32" or pid <= 0:
         # On Windows, `os.kill` would end the process.
         return True
@@ -92,7 +92,7 @@ class FinishedProject(Shape):
 
     @property
     def began_at(self) -> datetime:
-        """The moment at which it began, as far as its duration tells."""
+        """When it began, computed from its duration."""
         return self.finished_at - timedelta(seconds=self.execution_time_seconds)
 
 
@@ -124,7 +124,7 @@ class LiveGate(Shape):
     @property
     @in_form()
     def counts(self) -> dict[str, int]:
-        """Tell how many projects ended so far with each status."""
+        """Count the projects that ended so far by status."""
         counted = Counter(one.status for one in self.finished)
         return {status.value: counted[status] for status in ResultStatus}
 
@@ -157,7 +157,7 @@ class Told:
 
     @classmethod
     def parse(cls, text: str | None) -> Told | None:
-        """Read an event's id; None for what is none of ours."""
+        """Read an event's id; None if it is not one of ours."""
         found = _ID_FORM.fullmatch(text) if text is not None and len(text) <= _LONGEST_ID else None
         if found is None:
             return None
@@ -197,7 +197,7 @@ class _Telling:
         present = {gate.run_id for gate in self._after.gates}
         for gate in self._before.gates:
             if gate.run_id not in present and gate.run_id not in ended:
-                # How it ended is no longer known.
+                # It is no longer known how it ended.
                 yield from self._end(replace(gate, is_interrupted=True))
         for gate in self._after.ended:
             if gate.run_id in self._known or (self._before.newest is not None and gate.number > self._before.newest):

@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
     from pytest_golden.storage.store import Store
 
-# A gate without a sign of life for so long does not run.
+# After this long without a sign of life, a gate is not running.
 LONGEST_SILENCE_SECONDS = 30.0
 # Watchers look again well before that.
 _ENDED_KEPT_SECONDS = 60.0
 # Runs that were imported as history are not reported.
 _LONGEST_NEWS = timedelta(hours=1)
 _MOST_ENDED = 20
-# Of more gates at once only the newest are reported.
+# If more gates run at once, only the newest are reported.
 _MOST_GATES = 100
-# What a gate and its row have under one name.
+# Columns with the same name in a gate and in its row.
 _ALIKE = ("number", "manifest", "workspace_root", "commit", "branch", "host", "pid", "final_status")
 _RUNS: Select[Any] = select(
     *(gate_runs.c[name] for name in (*_ALIKE, "entry_id", "started_at", "finished_at")),
@@ -96,7 +96,7 @@ class LiveGates:
         # Of each run its last sign of life, and when that was seen first by this process's own clock.
         self._beats: dict[str, tuple[int, float]] = {}
         self._finished: dict[str, tuple[FinishedProject, ...]] = {}
-        # With the moment at which their end was seen.
+        # With the time at which their end was seen.
         self._ended: dict[str, tuple[LiveGate, float]] = {}
         self._awaited: set[str] = set()
 
@@ -167,7 +167,7 @@ class LiveGates:
         """Add the results so far; only those are read that are not known."""
         known = self._finished.get(gate.run_id, ())
         ids = {one.entry_id for one in known}
-        # Stores that were merged have given them other numbers.
+        # Merging stores gives them other numbers.
         new = list_finished(connection, gate.run_id, known[-1].number if known else 0)
         finished = (*known, *(one for one in new if one.entry_id not in ids)) if new else known
         self._finished[gate.run_id] = finished
@@ -244,7 +244,7 @@ def list_ended(connection: Connection, after: int, since: int, most: int) -> tup
 
 
 def find_run(connection: Connection, run_id: str) -> LiveGate | None:
-    """Return a run without its results, whether or not it has ended; None where it is not."""
+    """Return a run without its results, whether or not it has ended; None if it does not exist."""
     row = connection.execute(_RUNS.where(gate_runs.c.entry_id == run_id)).one_or_none()
     return None if row is None else _read_ended(connection, row)
 
@@ -265,7 +265,7 @@ def _read_ended(connection: Connection, row: Row[Any]) -> LiveGate:
 def _read_gate(connection: Connection, row: Row[Any], *, is_interrupted: bool = False) -> LiveGate:
     total = row.total_count
     if total is None:
-        # Its row is not there yet, or no more; each project is an expectation.
+        # Its row does not exist yet, or not any more; each project is an expectation.
         expected = select(func.count()).select_from(expectations).where(expectations.c.entry_id == row.entry_id)
         total = connection.scalar(expected)
     return LiveGate(

@@ -1,6 +1,6 @@
-"""Prune a store: trees of closed entries that are beyond what is kept, in many small transactions.
+"""Prune a store: remove trees of closed entries beyond the limits, in many small transactions.
 
-Lessons and memories stay, and so does what the next gate run is judged by.
+Lessons and memories stay, and so does everything that the next gate run is compared with.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _ROOTS_AT_ONCE = 50
-# What one write removes: others wait as long, a tenth of a second or so.
+# One write removes this many: others wait for it, about a tenth of a second.
 _ENTRIES_AT_ONCE = 200
 _LEARNING_SECONDS = 10.0
 # In which others come to write: who waits for SQLite's lock asks for it only now and then.
@@ -60,7 +60,7 @@ _IGNORED = json_member_text(gate_runs.c.facts, IGNORED_DIGEST, may_be_damaged=Tr
 _CHUNK = 500
 _PARENT = entries.alias("parent")
 _MEMBER = (entries.c.id, entries.c.number, entries.c.agent_id, entries.c.closed_at)
-# An entry whose parent is not in the store begins a tree too.
+# An entry whose parent is not in the store is a root too.
 _IS_ROOT = or_(entries.c.parent_id.is_(None), ~exists(select(_PARENT.c.id).where(_PARENT.c.id == entries.c.parent_id)))
 
 
@@ -82,7 +82,7 @@ class Kept(NamedTuple):
 
     @property
     def is_limit(self) -> bool:
-        """Tell whether anything may go."""
+        """Tell whether anything may be removed."""
         return self.closed_after is not None or self.entries is not None
 
 
@@ -133,7 +133,7 @@ def prune_store(
         # All limits are of one moment: what a gate adds meanwhile is newer than anything that is removed.
         limits = {
             agent_id: Limit(
-                # A millisecond less: what was closed at the moment itself stays.
+                # A millisecond less: what was closed at that very time stays.
                 None if kept.closed_after is None else to_ms(kept.closed_after) - 1,
                 None if kept.entries is None else find_last_beyond(connection, agent_id, kept.entries),
             )
@@ -180,7 +180,7 @@ class _Pruner:
         self._entries = self._trajectories = self._looked_at = 0
 
     def prune(self, agent_id: str, limit: Limit) -> None:
-        """Remove the trees of an agent that are beyond the limit."""
+        """Remove an agent's trees that are beyond the limit."""
         after: Member | None = None
         while limit != Limit():
             # Reading blocks nobody; the write that removes a tree checks it again.
@@ -195,7 +195,7 @@ class _Pruner:
             self._progress(self._looked_at)
 
     def finish(self, *, gives_back: bool) -> PruneReport:
-        """Remove what nothing refers to any more, and tell what was done."""
+        """Remove what nothing refers to any more, and return what was done."""
         return PruneReport(
             entries=self._entries,
             trajectories=self._trajectories,
@@ -222,7 +222,7 @@ class _Pruner:
             trajectories = delete_entries(connection, going)
         self._entries += len(going)
         self._trajectories += trajectories
-        # As long as others had to wait they have it for themselves.
+        # Leave the store to the others for as long as they had to wait.
         time.sleep(max(_PAUSE_SECONDS, monotonic_seconds() - began))
 
     def _remove_documents(self) -> int:
@@ -269,7 +269,7 @@ def find_needed_runs(connection: Connection) -> frozenset[str]:
 
 
 def delete_entries(connection: Connection, ids: Sequence[str]) -> int:
-    """Delete entries with all that belongs to them; return how many trajectories were deleted."""
+    """Delete entries with everything that belongs to them; return how many trajectories were deleted."""
     removed = 0
     for part in split(ids, _CHUNK):
         connection.execute(delete(gate_results).where(gate_results.c.entry_id.in_(part)))

@@ -43,7 +43,7 @@ _Found = TypeVar("_Found")
 _RECENT, _HISTORY, _MOST_HISTORY = 12, 50, 1_000
 _MOST_LESSONS = 10
 _MOST_NAMED = 10_000
-# Most of these names are declared, and skipped.
+# Most of these names are declared, and are skipped.
 _NAMES_AT_ONCE = 1_000
 
 

@@ -1,6 +1,6 @@
 """Record one gate run as it happens: in the store, or in the spool if the store does not take it.
 
-Errors are reported and cost the gate nothing: they change neither its verdict nor its order.
+Errors are reported. They change neither the gate's verdict nor its order.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from pytest_golden.regression.slowdown import SlowdownJudge
     from pytest_golden.storage.sqlite import Log
 
-# A gate waits this long for a locked store in all.
+# A gate waits this long in total for a locked store.
 PATIENCE_SECONDS = 5.0
-# One that was locked so long is only asked again.
+# After that it is only tried again briefly.
 _LATER_PATIENCE_SECONDS = 0.1
-# A disk that damages each new store too gets no third one.
+# If the disk damages each new store too, there is no third one.
 _MOST_RENEWALS = 2
 _LOST = frozenset({StorageTrouble.GONE, StorageTrouble.CORRUPT})
 _T = TypeVar("_T")
@@ -145,7 +145,7 @@ class RunRecord:
         except Exception as error:
             self._set_aside()
             if self.takes:
-                # The event's own fault: what comes after it goes on into the store.
+                # The event itself is at fault: the store still takes later ones.
                 self._told.pop()
                 self._safe_count = self._spooled_count = len(self._told)
                 self._warn(f"{_describe(event)} is not recorded: {error}")
@@ -228,7 +228,7 @@ class RunRecord:
         self._warn(f"{error}; results are kept aside, and the gate goes on")
 
     def _set_aside(self) -> None:
-        """Write to the spool what no store has."""
+        """Write to the spool what is in no store."""
         unsafe = self._told[self._safe_count :]
         if unsafe and self._has_spool:
             # All of the run: before the next gate the store may be restored from a backup that has nothing of it.
@@ -243,7 +243,7 @@ class RunRecord:
         try:
             self._spool.append(*whole)
         except StorageError:
-            # There may be room for that much.
+            # There may be room for this much.
             self._spool.append(*unsafe)
 
     def _offer_again(self, run_id: str) -> None:

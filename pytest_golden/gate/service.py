@@ -80,7 +80,7 @@ class RegressionGuard:
     def check_one(
         self, project: GoldenProjectConfig, statuses: Mapping[str, ResultStatus | None]
     ) -> GoldenProjectResult:
-        """Run and judge one project, again after a failure as often as it may; never raises for a project.
+        """Run and judge one project; retry after a failure as often as it allows. Never raises for a project.
 
         `statuses` tells what ran before it, as `find_unmet_need` wants it.
         """
@@ -109,7 +109,7 @@ class RegressionGuard:
         except GoldenError as error:
             return self._harness_failed(project, str(error), "")
         except Exception as error:
-            # One project's trouble must not hide the others' results.
+            # A problem of one project must not hide the results of others.
             message = f"{type(error).__name__}: {error}"
             return self._harness_failed(project, message, traceback.format_exc())
 
@@ -179,7 +179,7 @@ def _get_metadata(result: GoldenProjectResult) -> Mapping[str, Any]:
 def _takes_examine(run: Callable[..., object]) -> bool:
     try:
         parameters = inspect.signature(run).parameters
-    except (TypeError, ValueError):  # A callable that does not tell; whether it asked is seen afterwards.
+    except (TypeError, ValueError):  # Its signature is not known; whether it called `examine` is checked afterwards.
         return True
     return "examine" in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 

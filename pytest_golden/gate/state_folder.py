@@ -49,7 +49,7 @@ def prepare_state_folder(workspace_root: Path) -> Path:
 
 
 def find_state_folder(workspace_root: Path) -> Path:
-    """Return the folder that `prepare_state_folder` gives, to read in it: nothing is made, and it may not be there."""
+    """Return the folder of `prepare_state_folder` for reading. Nothing is created, and it may not exist."""
     folder = workspace_root / STATE_FOLDER
     if os.access(folder if folder.exists() else workspace_root, os.W_OK):
         return folder
@@ -181,10 +181,10 @@ def choose_log_folder(state_folder: Path, gate_id: str) -> Path:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Make a folder among those of other people, which they may have prepared.
+    """Create a folder in a place where other people may have created it before.
 
     Raises:
-        PermissionError: it is somebody else's, or no folder.
+        PermissionError: it belongs to somebody else, or is not a folder.
     """
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -193,7 +193,7 @@ def make_own_folder(folder: Path) -> None:
 
 
 def is_own_folder(folder: Path) -> bool:
-    """Tell whether it is a folder, and this user's."""
+    """Tell whether it is a folder that belongs to this user."""
     try:
         found = folder.lstat()
     except OSError:

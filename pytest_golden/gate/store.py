@@ -64,12 +64,12 @@ _IMMEDIATE = {
     ResultStatus.PASSED: (ImmediateResult.SUCCESS, Assessment.SUCCESS),
     ResultStatus.FAILED: (ImmediateResult.FAILURE, Assessment.FAILURE),
     ResultStatus.ERROR: (ImmediateResult.FAILURE, Assessment.FAILURE),
-    # It did not run, so it is not known whether it would have passed.
+    # It did not run, so it is unknown whether it would have passed.
     ResultStatus.SKIPPED: (ImmediateResult.UNKNOWN, Assessment.EXPIRED),
 }
 _MOST_OF_KNOWN = 32 * 1024
 _LONGEST_ABSENCE_MS = 24 * 60 * 60 * 1000
-# What a result and its row have under one name.
+# Columns with the same name in a result and in its row.
 _ALIKE = (
     *("exit_code", "execution_time_seconds", "attempts", "is_flaky", "is_regression", "regression_kind"),
     "trajectory_id",
@@ -105,10 +105,10 @@ def record_event(connection: Connection, event: GateEvent) -> JournalEntry | Non
 
 
 def record_missing(connection: Connection, events: Iterable[GateEvent]) -> int:
-    """Record those of a run's results that its store has lost, and what explains them; return how many those are.
+    """Record again the results of a run, with their explanations, that the store has lost; return how many.
 
     Raises:
-        JournalError: it has lost the run itself.
+        JournalError: the store has lost the run itself.
     """
     judged = {event.entry_id: event.run_id for event in events if isinstance(event, ResultJudged)}
     of_runs = gate_results.c.run_id.in_(set(judged.values()))
@@ -341,7 +341,7 @@ def judge_killed(connection: Connection, run_id: str) -> tuple[RunVerdict, tuple
 
 
 def insert_result(connection: Connection, judged: ResultJudged) -> int:
-    """Store a result, and return how many passes in a row there are up to it; a failure ends them."""
+    """Store a result, and return its pass streak."""
     result = judged.result
     last = _LAST_STREAK.first(connection, {"project_name": result.name})
     before = 0 if last is None else int(last.pass_streak)
@@ -368,7 +368,7 @@ def insert_result(connection: Connection, judged: ResultJudged) -> int:
 
 
 def update_known(connection: Connection, entry_id: str, known: Iterable[Mapping[str, Any]]) -> None:
-    """Store with a result what was known of its failure; if that is long, only the lines for people."""
+    """Store what was known about a failure with its result; if that is long, only the lines for people."""
     told = [dict(one) for one in known]
     if len(json.dumps(told)) > _MOST_OF_KNOWN:
         told = [{key: one[key] for key in ("kind", "lines") if key in one} for one in told]
@@ -379,14 +379,14 @@ def update_known(connection: Connection, entry_id: str, known: Iterable[Mapping[
 
 
 def count_streak(before: int, status: ResultStatus, *, is_interrupted: bool) -> int:
-    """Count the passes in a row up to a result; one that was skipped or interrupted breaks none."""
+    """Count the consecutive passes up to a result; skipped and interrupted ones do not break the streak."""
     if status is ResultStatus.PASSED:
         return before + 1
     return 0 if status.is_failure and not is_interrupted else before
 
 
 def write_beat(connection: Connection, beat: Beat) -> None:
-    """Store what a run does now, instead of what it did before. Ignore a run that has ended or is not there."""
+    """Replace what is stored about what a run does now. Ignore a run that has ended or does not exist."""
     values = {
         "beat_at": to_ms(beat.moment),
         "pid": beat.pid,

@@ -1,7 +1,7 @@
 """Learn after a session, within a time budget, from what was recorded: results, fixes, breaks, outcomes of lessons, corrections.
 
-A step that has begun is finished; the rest is left to the next session, or to `golden learn`. Git runs outside of every
-transaction. What finds and words lessons is imported when there is something to learn: most gates are green again.
+A step that has begun is finished; the rest is left to the next session, or to `golden learn`. Git never runs inside a
+transaction. What finds and words lessons is imported only when there is something to learn.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 GATE_SECONDS = 2.0
-# Even after a gate of one second there is time for its results and for one change.
+# Enough for the results of a gate of one second, and for one change.
 LEAST_SECONDS = 0.05
 _SHARE = 0.01
-# The rest of the budget is for finishing what was begun.
+# The rest of the budget is for finishing what has begun.
 _BEGUN = 0.95
 _LONGEST_GIT_SECONDS = 1.0
 _MOST_EARLIER = 20
@@ -63,7 +63,7 @@ _MOST_EARLIER = 20
 _LONGEST_WAIT_MS = 7 * 24 * 60 * 60 * 1000
 _MOST_AFTER_SHOWN = 20
 _MOST_BEFORE_SHOWN = 5
-# Older recalls, of failures that were never run again, stay unsettled.
+# Older recalls of failures that never ran again stay unsettled.
 _MOST_RECALLS = 50
 _CORRECTIONS_KEY = "corrections"
 # More than the overlap may hold, so that something new is always among them.
@@ -75,7 +75,7 @@ _WORTH_KEEPING = 1_000
 
 @dataclass(slots=True)
 class GateLearning:
-    """What was learned: from how many results, which lessons were kept and which refused.
+    """What was learned: from how many results, and which lessons were kept or refused.
 
     `breaks` counts the first failures after a pass, `settled` the recalls whose outcome is known now, `left` the turns
     whose commits another clone may know. `is_cut_short` tells whether the time ran out.
@@ -95,7 +95,7 @@ class GateLearning:
         return is_idle and not (self.results.left or self.verdicts or self.breaks or self.settled or self.is_cut_short)
 
     def add(self, later: GateLearning) -> None:
-        """Add what was learned later; only what that has left is still left."""
+        """Add what was learned later. What is left is taken from the later one."""
         was, now = self.results, later.results
         self.results = LearningReport(
             was.learned + now.learned,
@@ -205,7 +205,7 @@ class GateLearner:
             try:
                 self._learn_from_turn(entry_id, done)
             except DAMAGE as error:
-                # One damaged row must not keep the others from being learned from.
+                # A damaged row must not stop learning from the others.
                 _log.warning("a change cannot be learned from", extra={"entry": entry_id, "error": repr(error)})
                 with self._store.write() as connection:
                     take_turn(connection, entry_id)
@@ -315,7 +315,7 @@ def settle_project(store: Store, project: str, descends: Descends, now: datetime
 
 
 def _find_ending(connection: Connection, entry_id: str, descends: Descends) -> list[tuple[Point, bool]]:
-    """Return what ended a failure, if anything, and whether that says something about a lesson that was shown for it."""
+    """Return what ended a failure, if anything, and whether that tells anything about a lesson shown for it."""
     from pytest_golden.gate.fixes import find_ending, is_repeat
 
     shown = find_point(connection, entry_id)
@@ -340,7 +340,7 @@ def learn_corrections(store: Store, moment: int) -> tuple[LessonVerdict, ...]:
     with store.write() as connection:
         place = _read_place(connection)
         last = find_last_signal(connection)
-        # Asked again: another process may have been first.
+        # Check again: another process may have been faster.
         found = list_corrections(connection, place["number"] - _OVERLAP, _CORRECTIONS_AT_ONCE)
         new = [one for one in found if one.signal_id not in place["learned"]]
         verdicts = tuple(verdict for one in new for verdict in _learn_correction(connection, one, moment))

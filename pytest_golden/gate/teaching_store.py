@@ -1,6 +1,6 @@
 """Points in a project's history as they are recorded. Works on an open connection and decides nothing.
 
-The values are imported where there is a row: a green gate asks, and finds none.
+The values are imported only if there is a row: on a green gate there is none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TAUGHT = frozenset({None, "on"})
 
 
 def find_point(connection: Connection, entry_id: str) -> Point | None:
-    """Return the result of this entry; None where there is none, or nothing may be learned from it."""
+    """Return the result of this entry; None if there is none, or nothing may be learned from it."""
     rows = connection.execute(_points().where(gate_results.c.entry_id == entry_id)).all()
     return next((_point(row) for row in rows if row.learning in _TAUGHT), None)
 
@@ -65,7 +65,7 @@ def read_state(connection: Connection, point: Point) -> State:
 
 
 def list_unsettled_projects(connection: Connection) -> tuple[str, ...]:
-    """Return the projects for whose failures lessons were shown that nothing came of yet, the one shown last first."""
+    """Return the projects with lessons shown for their failures and no outcome yet, the last shown first."""
     of_project = lesson_recalls.c.project
     query = select(of_project).where(lesson_recalls.c.settled_at.is_(None), of_project.is_not(None))
     return tuple(connection.scalars(query.group_by(of_project).order_by(func.max(lesson_recalls.c.number).desc())))
@@ -90,7 +90,7 @@ def list_corrections(connection: Connection, after: int, limit: int) -> tuple[Co
 
 
 def find_last_signal(connection: Connection) -> int:
-    """Return the number of the newest signal; 0 when there is none."""
+    """Return the number of the newest signal; 0 if there is none."""
     return connection.scalar(select(signals.c.number).order_by(signals.c.number.desc()).limit(1)) or 0
 
 
