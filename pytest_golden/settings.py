@@ -109,7 +109,7 @@ SETTINGS: Sequence[Setting] = (
     ),
     Setting(
         "golden-keep",
-        "Whose written files to keep for a look after the run, below .golden/kept.",
+        "Which projects' written files to keep after the run, below .golden/kept.",
         default="none",
         choices=("none", "failed", "all"),
     ),
@@ -147,7 +147,7 @@ SETTINGS: Sequence[Setting] = (
     ),
     Setting(
         "golden-changed",
-        "Run only the projects whose inputs changed since this git ref, and those of which that is in doubt.",
+        "Run only the projects whose inputs changed since this git ref, or may have changed.",
         metavar="REF",
     ),
     Setting(
