@@ -1,6 +1,6 @@
 """A process that has imported what a gate needs; for each that asks it forks one, which runs a program. See `tests.warm_starts`.
 
-Run as `python warm_server.py SOCKET`: it serves there until its standard input ends.
+Run as `python warm_server.py SOCKET [MODULE]...`: it imports these too, and serves there until its standard input ends.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from typing import Any
 
 _STREAMS = 3
 _PYTHON = str(Path(sys.argv[1]).with_name("python"))
-_OF_THE_INTERPRETER = "PYTHON"
-# Few programs need them, and they take as long as all others together.
-_LEFT_OUT = ("pytest_golden.fleet.", "pytest_golden.mcp.", "pytest_golden.web.")
+# What the interpreter itself reads when it starts, and Dask when it is imported: too late here.
+_READ_AT_START = ("PYTHON", "DASK_")
+# It takes as long as half of the others.
+_LEFT_OUT = "pytest_golden.fleet."
 
 
 class _StartsPythonWarm(subprocess.Popen[bytes]):
@@ -58,6 +59,8 @@ def main() -> None:
 
 
 def _import_all() -> None:
+    # The folder of this script, whose `mcp` is another one.
+    sys.path[0] = ""
     importlib.import_module("pytest")
     package = importlib.import_module("pytest_golden")
     for found in pkgutil.walk_packages(package.__path__, "pytest_golden."):
@@ -65,6 +68,8 @@ def _import_all() -> None:
             # Of an extra that is not installed.
             with suppress(ImportError):
                 importlib.import_module(found.name)
+    for name in sys.argv[2:]:
+        importlib.import_module(name)
 
 
 def _wait_for_end() -> None:
@@ -112,7 +117,7 @@ def _run(streams: list[int], words: list[str], folder: str, environment: dict[st
     _take(streams)
     os.chdir(folder)
     os.umask(mask)
-    if _list_options(environment) != _list_options(os.environ):
+    if _list_read_at_start(environment) != _list_read_at_start(os.environ):
         os.execve(words[0], words, environment)
     os.environ.clear()
     os.environ.update(environment)
@@ -145,9 +150,8 @@ def _take(streams: list[int]) -> None:
         setattr(sys, f"__{name}__", new)
 
 
-def _list_options(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
-    """Return what the interpreter itself reads when it starts, which is too late here."""
-    return {name: value for name, value in environment.items() if name.startswith(_OF_THE_INTERPRETER)}
+def _list_read_at_start(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
 
 
 if __name__ == "__main__":

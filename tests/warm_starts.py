@@ -54,18 +54,23 @@ os._exit(code)
 
 
 @contextmanager
-def starting_warm() -> Iterator[Path]:
-    """Serve warm starts, and give a folder with `pytest`, `golden` and a `python` that starts scripts, `-u -c` and `-m` with one of these warm."""
+def starting_warm(*more: str) -> Iterator[Path]:
+    """Serve warm starts, and give a folder with `pytest`, `golden` and a `python` that starts warm.
+
+    That is so for scripts, `-u -c`, and `-m` with pytest, this package or one of these modules.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder, scripts = Path(name), Path(sys.executable).parent
         for program, script in (("python", ""), *((one, str(scripts / one)) for one in _PROGRAMS)):
             client = folder / program
             client.write_text(
-                _CLIENT.format(python=sys.executable, program=script, warm=_MODULES, socket=str(folder / "socket"))
+                _CLIENT.format(
+                    python=sys.executable, program=script, warm=(*_MODULES, *more), socket=str(folder / "socket")
+                )
             )
             client.chmod(0o755)
         with subprocess.Popen(
-            [sys.executable, str(_SERVER), str(folder / "socket")], stdin=subprocess.PIPE, start_new_session=True
+            [sys.executable, str(_SERVER), str(folder / "socket"), *more], stdin=subprocess.PIPE, start_new_session=True
         ) as server:
             try:
                 wait_until(lambda: (folder / "ready").exists() or server.poll() is not None)

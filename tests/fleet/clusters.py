@@ -7,26 +7,28 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.patience import PATIENCE_SECONDS, wait_until
 
-REPOSITORY = Path(__file__).parents[3]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEDULER, WORKER = "distributed.cli.dask_scheduler", "distributed.cli.dask_worker"
 
 
 class Cluster:
     """A scheduler and the workers that a test adds; all are killed at the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, programs: Path) -> None:
         self.folder = folder
         folder.mkdir()
+        self._python = str(programs / "python")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._file = folder / "scheduler.json"
         arguments = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(self._file))
-        self.scheduler = self._start("dask_scheduler", *arguments)
+        self.scheduler = self._start(SCHEDULER, *arguments)
         wait_until(lambda: self._file.exists() and self._file.read_text().endswith("}"))
         self.address: str = json.loads(self._file.read_text())["address"]
         self.url = self.address.replace("tcp://", "dask://")
@@ -35,7 +37,7 @@ class Cluster:
         """Start a worker with one thread; gives its process when it has joined."""
         log = self.folder / f"log-{len(self._processes)}"
         worker = self._start(
-            "dask_worker",
+            WORKER,
             self.address,
             "--nthreads",
             "1",
@@ -55,11 +57,11 @@ class Cluster:
         log = self.folder / f"log-{len(self._processes)}"
         with log.open("wb") as stream:
             process = subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.{module}", *arguments, "--no-dashboard"],
+                [self._python, "-m", module, *arguments, "--no-dashboard"],
                 stdout=stream,
                 stderr=stream,
                 cwd=self.folder,
-                env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+                env={**os.environ, **environment},
             )
         self._processes.append(process)
         return process
@@ -68,8 +70,9 @@ class Cluster:
 class Gate:
     """A gate in a process of its own over a workspace with small pipelines."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, programs: Path) -> None:
         self.folder = folder
+        self._python = str(programs / "python")
         folder.mkdir(exist_ok=True)
         (folder / "pytest.ini").write_text("[pytest]\n")
 
@@ -87,14 +90,14 @@ class Gate:
         (self.folder / "golden_projects.yaml").write_text(text)
 
     def start(self, url: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "pytest", "--golden", "-p", "no:cacheprovider"]
+        command = [self._python, "-m", "pytest", "--golden", "-p", "no:cacheprovider"]
         with (self.folder / "log").open("wb") as log:
             return subprocess.Popen(
                 [*command, f"--golden-gateway={url}", "--golden-json=report.json", "--golden-learning=off", *arguments],
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
-                env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+                env={**os.environ, **environment},
             )
 
     def run(self, url: str, *arguments: str, **environment: str) -> int:

@@ -52,12 +52,14 @@ class Serve(Protocol):
 
 
 @pytest.fixture
-def serve(workspace: Path) -> Iterator[Serve]:
+def serve(workspace: Path, warm_starts: Path) -> Iterator[Serve]:
     with ExitStack() as started:
 
         def start(*words: str, token: str | None = None, before: str = "") -> Served:
             environment = {} if token is None else {"GOLDEN_SERVE_TOKEN": token}
-            server = running(workspace, "mcp", "--http", *words, environment=environment, before=before)
+            server = running(
+                workspace, "mcp", "--http", *words, environment=environment, before=before, programs=warm_starts
+            )
             return Served(*started.enter_context(server), token)
 
         yield start

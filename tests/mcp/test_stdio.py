@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -26,8 +27,8 @@ BEGIN = {
 
 
 @pytest.fixture
-def command() -> list[str]:
-    return [sys.executable, "-c", "import sys; from pytest_golden.cli.main import main; sys.exit(main())", "mcp"]
+def command(warm_starts: Path) -> list[str]:
+    return [str(warm_starts / "python"), "-m", "pytest_golden", "mcp"]
 
 
 @pytest.fixture
@@ -66,7 +67,9 @@ def call(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
 def test_two_clients_at_once_share_the_store_and_have_sessions_of_their_own(
     workspace: Path, command: list[str]
 ) -> None:
-    started = StdioServerParameters(command=command[0], args=[*command[1:], "--agent", "tess"], cwd=workspace)
+    started = StdioServerParameters(
+        command=command[0], args=[*command[1:], "--agent", "tess"], cwd=workspace, env=dict(os.environ)
+    )
     with (
         talk_to(stdio_client(started), mode="legacy") as one,
         talk_to(stdio_client(started), mode="auto") as other,
@@ -135,9 +138,8 @@ def test_what_was_answered_outlives_a_kill(process: subprocess.Popen[str], works
 
 
 @pytest.mark.parametrize("redirected", [">/dev/full", ">&-"])
-def test_a_stdout_that_takes_nothing_is_told_in_one_sentence(
-    workspace: Path, command: list[str], redirected: str
-) -> None:
+def test_a_stdout_that_takes_nothing_is_told_in_one_sentence(workspace: Path, redirected: str) -> None:
+    command = [sys.executable, "-m", "pytest_golden", "mcp"]
     shell = ["sh", "-c", f'exec "$@" {redirected}', "sh", *command]
     ran = subprocess.run(shell, cwd=workspace, input=json.dumps(BEGIN), capture_output=True, text=True, check=False)
     assert ran.returncode == 2

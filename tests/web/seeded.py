@@ -10,7 +10,7 @@ from pytest_golden.learning.outcome_logger import log_agent_outcome
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
 from pytest_golden.storage.store import Store
 from pytest_golden.web.services import Services
-from tests.running import running
+from tests.running import PROGRAMS, running
 from tests.web.recorded import record_run
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def _learn(services: Services) -> None:
 
 
 def serving(
-    folder: Path, *words: str, environment: Mapping[str, str] | None = None
+    folder: Path, *words: str, environment: Mapping[str, str] | None = None, programs: Path = PROGRAMS
 ) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
-    """Run `golden serve` with the token, and give its process and its address."""
-    return running(folder, "serve", *words, environment={"GOLDEN_SERVE_TOKEN": TOKEN, **(environment or {})})
+    """Run `golden serve` with the token, and give its process and its address; see `running` for `programs`."""
+    given = {"GOLDEN_SERVE_TOKEN": TOKEN, **(environment or {})}
+    return running(folder, "serve", *words, environment=given, programs=programs)

@@ -50,10 +50,10 @@ def code_of(answer: bytes) -> int:
 
 
 @contextmanager
-def running(folder: Path, *words: str, end: int = signal.SIGINT, code: int = 130) -> Iterator[Server]:
+def running(folder: Path, programs: Path, *words: str, end: int = signal.SIGINT, code: int = 130) -> Iterator[Server]:
     """Serve, and see that the server ends as it should, with nothing said on the way."""
     secret = {"GOLDEN_WEBHOOK_SECRET": "shared"}
-    with serving(folder, *words, environment=secret) as (process, address):
+    with serving(folder, *words, environment=secret, programs=programs) as (process, address):
         yield Server(int(address.rpartition(":")[2]), folder / ".golden" / "golden.db")
         process.send_signal(end)
         assert process.wait(timeout=10) == code
@@ -62,10 +62,10 @@ def running(folder: Path, *words: str, end: int = signal.SIGINT, code: int = 130
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory, warm_starts: Path) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("served")
     seed(folder)
-    with running(folder, "--heartbeat-seconds", "0.2") as served:
+    with running(folder, warm_starts, "--heartbeat-seconds", "0.2") as served:
         yield served
 
 
@@ -174,18 +174,22 @@ def test_what_is_due_is_resolved_while_it_serves(server: Server) -> None:
         wait_until(lambda: journal.get(entry.id).expectations[0].status.value == "expired")
 
 
-def test_it_ends_soon_whoever_is_connected(tmp_path: Path) -> None:
-    with running(tmp_path) as server, closing(server.connect()) as watcher, closing(server.connect()) as sender:
+def test_it_ends_soon_whoever_is_connected(tmp_path: Path, warm_starts: Path) -> None:
+    with (
+        running(tmp_path, warm_starts) as server,
+        closing(server.connect()) as watcher,
+        closing(server.connect()) as sender,
+    ):
         watcher.sendall(WATCH)
         assert code_of(watcher.recv(65536)) == 200
         sender.sendall(post(b"Content-Length: 100\r\n"))
         # Another server on the same store ends when it is asked to, and with 0.
-        with running(tmp_path, "--read-only", end=signal.SIGTERM, code=0) as other:
+        with running(tmp_path, warm_starts, "--read-only", end=signal.SIGTERM, code=0) as other:
             assert code_of(other.ask(b"/journal")) == 200
             assert code_of(other.send(post(b"Content-Length: 2\r\n"))) == 403
 
 
-def test_check_that_hangs_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_check_that_hangs_does_not_hold_up_the_end(tmp_path: Path, warm_starts: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         with Store.open(tmp_path / ".golden" / "golden.db") as store:
@@ -193,6 +197,6 @@ def test_check_that_hangs_does_not_hold_up_the_end(tmp_path: Path) -> None:
             entry = journal.log_intent("Deploy", agent_id="builder")
             check = {"after": "1ms", "url": address, "status": 200}
             journal.log_outcome(entry.id, "success", expectations=[{"description": "it is up", "check": check}])
-        with running(tmp_path, "--heartbeat-seconds", "0.2"):
+        with running(tmp_path, warm_starts, "--heartbeat-seconds", "0.2"):
             asked, _ = silent.accept()
         asked.close()

@@ -12,6 +12,7 @@ from tests.web.seeded import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
@@ -29,9 +30,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def site(tmp_path_factory: pytest.TempPathFactory, warm_starts: Path) -> Iterator[str]:
     """The address of a server that no test changes anything on."""
-    with serving(make_site(tmp_path_factory.mktemp("site"))) as (_, address):
+    with serving(make_site(tmp_path_factory.mktemp("site")), programs=warm_starts) as (_, address):
         yield address
 
 

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 
 def test_pages_forms_and_live_gates_stay_below_the_prefix_of_a_proxy(
-    tmp_path: Path, open_page: Callable[..., Page]
+    tmp_path: Path,
+    open_page: Callable[..., Page],
+    warm_starts: Path,
 ) -> None:
     make_site(tmp_path)
     with proxying("/team/golden") as proxy:
         origin = f"http://golden.localhost:{proxy.port}"
         public = f"{origin}/team/golden"
-        with serving(tmp_path, "--public-url", public) as (_, address):
+        with serving(tmp_path, "--public-url", public, programs=warm_starts) as (_, address):
             proxy.upstream_port = int(address.rpartition(":")[2])
             page = open_page(f"{public}/journal")
             assert page.url == f"{public}/sign-in?next=%2Fjournal"

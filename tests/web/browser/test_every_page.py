@@ -52,9 +52,11 @@ def test_every_page_is_accessible(site: str, open_page: Callable[..., Page]) -> 
 
 
 def test_page_for_signing_in_refusals_and_empty_pages_are_accessible_and_fit(
-    tmp_path: Path, open_page: Callable[..., Page]
+    tmp_path: Path,
+    open_page: Callable[..., Page],
+    warm_starts: Path,
 ) -> None:
-    with serving(tmp_path, "--require-token") as (_, address):
+    with serving(tmp_path, "--require-token", programs=warm_starts) as (_, address):
         page = open_page(address, bypass_csp=True, expected=(_FAILED_LOAD,))
         _look_at(page, "Sign in")
         for field, value, heading in (

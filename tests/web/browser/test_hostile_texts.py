@@ -40,9 +40,9 @@ _LEAKS = r"""() => {
 }"""
 
 
-def test_ill_texts_in_every_field_stay_texts(tmp_path: Path, open_page: Callable[..., Page]) -> None:
+def test_ill_texts_in_every_field_stay_texts(tmp_path: Path, open_page: Callable[..., Page], warm_starts: Path) -> None:
     addresses = apart(seed_ill, tmp_path, make_ill, make_long)
-    with serving(tmp_path) as (_, site):
+    with serving(tmp_path, programs=warm_starts) as (_, site):
         page = open_page(site)
         asked: list[str] = []
         leaks: list[str] = []
@@ -69,9 +69,11 @@ def test_ill_texts_in_every_field_stay_texts(tmp_path: Path, open_page: Callable
         assert {url for url in asked if not url.startswith(f"{site}/")} == set()
 
 
-def test_long_lists_of_long_names_steps_and_output_fit_the_page(tmp_path: Path, open_page: Callable[..., Page]) -> None:
+def test_long_lists_of_long_names_steps_and_output_fit_the_page(
+    tmp_path: Path, open_page: Callable[..., Page], warm_starts: Path
+) -> None:
     addresses = apart(seed_many, tmp_path)
-    with serving(tmp_path) as (_, site):
+    with serving(tmp_path, programs=warm_starts) as (_, site):
         page = open_page(site, viewport=WIDTHS["phone"])
         for address in addresses:
             page.goto(f"{site}{address}")

@@ -58,9 +58,11 @@ def test_every_control_of_every_page_is_reached_in_order_and_seen_there(
     assert walked == ALL_PAGES
 
 
-def test_a_person_with_keys_alone_does_all_that_there_is_to_do(tmp_path: Path, open_page: Callable[..., Page]) -> None:
+def test_a_person_with_keys_alone_does_all_that_there_is_to_do(
+    tmp_path: Path, open_page: Callable[..., Page], warm_starts: Path
+) -> None:
     make_site(tmp_path)
-    with serving(tmp_path, "--require-token") as (_, address):
+    with serving(tmp_path, "--require-token", programs=warm_starts) as (_, address):
         page = open_page(address, color_scheme="light")
         page.keyboard.type(TOKEN)
         _enter(page)

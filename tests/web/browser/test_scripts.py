@@ -36,11 +36,13 @@ def test_list_follows_what_is_typed(site: str, open_page: Callable[..., Page]) -
     assert "q=cursor" in page.url
 
 
-def test_running_gate_shows_by_itself_and_a_lost_server_is_said(tmp_path: Path, browser: Browser) -> None:
+def test_running_gate_shows_by_itself_and_a_lost_server_is_said(
+    tmp_path: Path, browser: Browser, warm_starts: Path
+) -> None:
     make_site(tmp_path)
     page = browser.new_page()
     try:
-        with serving(tmp_path) as (_, address):
+        with serving(tmp_path, programs=warm_starts) as (_, address):
             with page.expect_response("**/events"):
                 page.goto(address)
             with Store.open(tmp_path / ".golden" / "golden.db") as store, store.write() as connection:
@@ -54,9 +56,11 @@ def test_running_gate_shows_by_itself_and_a_lost_server_is_said(tmp_path: Path, 
         page.close()
 
 
-def test_everything_can_be_done_without_a_script(tmp_path: Path, open_page: Callable[..., Page]) -> None:
+def test_everything_can_be_done_without_a_script(
+    tmp_path: Path, open_page: Callable[..., Page], warm_starts: Path
+) -> None:
     make_site(tmp_path)
-    with serving(tmp_path, "--require-token") as (_, address):
+    with serving(tmp_path, "--require-token", programs=warm_starts) as (_, address):
         page = open_page(address, java_script_enabled=False)
         page.get_by_label("Token").fill(TOKEN)
         follow(page, page.get_by_role("button", name="Sign in"))
