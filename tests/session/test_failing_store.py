@@ -58,17 +58,22 @@ def locked(path: Path) -> Iterator[None]:
         holder.close()
 
 
-@pytest.mark.parametrize(("script", "code"), [(PASSES, 0), (FAILS, 1)], ids=["passes", "fails"])
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "told", "script", "code"),
     [
-        (damage, "its bytes are kept as"),
-        (make_newer, "newer"),
-        (refuse_writes, "results are kept aside"),
-        (put_a_folder_there, "that is no file"),
-        (break_rows, ""),
+        (damage, "its bytes are kept as", PASSES, 0),
+        (damage, "its bytes are kept as", FAILS, 1),
+        (make_newer, "newer", PASSES, 0),
+        (refuse_writes, "results are kept aside", PASSES, 0),
+        (refuse_writes, "results are kept aside", FAILS, 1),
+        (put_a_folder_there, "that is no file", PASSES, 0),
+        (break_rows, "", PASSES, 0),
+        (break_rows, "", FAILS, 1),
     ],
-    ids=["damaged", "newer", "refusing", "folder", "rows"],
+    ids=[
+        *("damaged-passes", "damaged-fails", "newer", "refusing-passes", "refusing-fails", "folder"),
+        *("rows-passes", "rows-fails"),
+    ],
 )
 def test_store_that_fails_changes_no_exit_code(
     workspace: Workspace, recorded: Recorded, spoil: Callable[[Path], None], told: str, script: str, code: int
@@ -86,16 +91,14 @@ def test_store_that_fails_changes_no_exit_code(
     assert "INTERNALERROR" not in text
 
 
-@pytest.mark.parametrize(("script", "code"), [(PASSES, 0), (FAILS, 1)], ids=["passes", "fails"])
 def test_locked_store_changes_no_exit_code_and_the_next_gate_takes_the_results_in(
-    workspace: Workspace, recorded: Recorded, script: str, code: int
+    workspace: Workspace, recorded: Recorded
 ) -> None:
     workspace.declare({"name": "one"})
     assert workspace.run().ret == 0
-    workspace.declare({"name": "one", "script": script})
     with locked(recorded.path):
         result = workspace.run_apart()
-    assert result.ret == code
+    assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
             "golden: WARNING: the store * another process holds it locked*; results are kept aside, *",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.session.workspace import Workspace
 
 
-@pytest.mark.parametrize("workers", [[], pytest.param(["-n2"], marks=pytest.mark.xdist)])
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n1"], marks=pytest.mark.xdist)])
 def test_second_gate_in_a_workspace_says_so_and_waits(workspace: Workspace, workers: list[str]) -> None:
     workspace.declare({"name": "one", "script": "touch ../marks/ran", "mounts": [{"path": "marks", "mode": "write"}]})
     marks = workspace.pytester.mkdir("marks")

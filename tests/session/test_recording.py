@@ -147,7 +147,8 @@ def test_state_folder_that_comes_back_is_ignored_by_git_again(workspace: Workspa
 LOADED = """
 import sys
 def pytest_unconfigure(config):
-    print("loaded", sorted({name.partition(".")[0] for name in sys.modules} & {"sqlalchemy", "alembic"}))
+    database = {"sqlalchemy", "alembic", "sqlite3", "pytest_golden.storage.schema", "pytest_golden.gate.store"}
+    print("loaded", sorted(database & sys.modules.keys()))
 """
 
 
