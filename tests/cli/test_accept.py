@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.cli.accept import _wait
+from pytest_golden.cli.main import main
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Golden, GoldenProcess
+    from tests.cli.conftest import Golden
 
 MANIFEST = """\
 version: 1
@@ -36,18 +37,17 @@ def accepted(shop: Path) -> list[str]:
     return sorted(file.parent.name for file in shop.glob("golden_baselines/*/a.txt"))
 
 
-def test_named_projects_alone_are_accepted(shop: Path, golden_process: GoldenProcess) -> None:
-    ran = golden_process("accept", "sales", "sales")
-    assert ran.code == 0, ran.out + ran.err
-    assert "sales: 1 new" in ran.out
-    assert accepted(shop) == ["sales"]
-    assert golden_process("accept", "a", "--manifest", "golden_projects.yaml").code == 0
+def test_named_projects_alone_are_accepted(shop: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code = main(["accept", "sales", "a", "sales", "--manifest", "golden_projects.yaml"])
+    told = capfd.readouterr().out
+    assert code == 0, told
+    assert "sales: 1 new" in told
     assert accepted(shop) == ["a", "sales"]
 
 
-def test_failing_project_is_exit_code_1_and_nothing_is_accepted(shop: Path, golden_process: GoldenProcess) -> None:
+def test_failing_project_is_exit_code_1_and_nothing_is_accepted(shop: Path) -> None:
     (shop / "run.sh").write_text("exit 3\n")
-    assert golden_process("accept", "sales").code == 1
+    assert main(["accept", "sales"]) == 1
     assert accepted(shop) == []
 
 
@@ -60,10 +60,10 @@ def test_unknown_name_is_exit_code_2_and_the_nearest_is_suggested(shop: Path, go
     assert accepted(shop) == []
 
 
-def test_it_is_refused_in_ci(shop: Path, golden_process: GoldenProcess) -> None:
-    ran = golden_process("accept", "sales", environment={"CI": "true"})
-    assert ran.code == pytest.ExitCode.USAGE_ERROR
-    assert "--golden-update is refused in CI (CI is set)" in ran.err
+def test_it_is_refused_in_ci(shop: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    assert main(["accept", "sales"]) == pytest.ExitCode.USAGE_ERROR
+    assert "--golden-update is refused in CI (CI is set)" in capfd.readouterr().err
     assert accepted(shop) == []
 
 

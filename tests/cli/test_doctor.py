@@ -30,7 +30,7 @@ from tests.requirement import lack
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Golden, GoldenProcess
+    from tests.cli.conftest import Golden
     from tests.postgres import PostgresServer
 
 
@@ -38,8 +38,9 @@ def by_subject(ran: Any) -> dict[str, dict[str, str]]:
     return {finding["subject"]: finding for finding in ran.json["findings"]}
 
 
-def test_machine_that_runs_this_test_can_run_the_gate(golden_process: GoldenProcess, three_projects: Path) -> None:
-    ran = golden_process("doctor", "--json")
+def test_machine_that_runs_this_test_can_run_the_gate(golden: Golden, three_projects: Path, folder: Path) -> None:
+    before = sorted(path.name for path in folder.iterdir())
+    ran = golden("doctor", "--json")
     assert (ran.code, ran.err) == (0, "")
     assert ran.json["can_run"] is True
     found = by_subject(ran)
@@ -49,37 +50,28 @@ def test_machine_that_runs_this_test_can_run_the_gate(golden_process: GoldenProc
         assert found[f"runner {runner}"]["state"] in {"good", "absent"}
     assert found["runner python"]["told"] == sys.executable
     assert "3 golden projects" in found["manifest"]["told"]
+    # Nothing is left behind.
+    assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_text_has_a_line_for_each_and_a_verdict(golden: Golden, three_projects: Path) -> None:
-    ran = golden("doctor")
+def test_text_has_a_line_for_each_and_a_verdict_and_none_is_wider_than_the_terminal(folder: Path) -> None:
+    ran = run_watched(folder, ["doctor"], columns=40, environment={"NO_COLOR": "1"})
     assert ran.code == 0
     lines = ran.out.splitlines()
+    assert max(len(line) for line in lines) <= 40
     assert lines[0].startswith("ok python")
     assert lines[-1] == "the gate can run here"
 
 
-@pytest.mark.parametrize("columns", [40, 80])
-def test_no_line_is_wider_than_the_terminal(folder: Path, columns: int) -> None:
-    ran = run_watched(folder, ["doctor"], columns=columns, environment={"NO_COLOR": "1"})
-    assert ran.code == 0
-    assert max(len(line) for line in ran.out.splitlines()) <= columns
-
-
-def test_nothing_is_left_behind(golden: Golden, folder: Path) -> None:
-    golden("doctor")
-    assert [path.name for path in folder.iterdir()] == [".git"]
-
-
 def test_missing_manifest_leads_to_init_and_a_bad_one_to_check(golden: Golden, folder: Path) -> None:
-    ran = golden("doctor", "--json")
-    assert ran.code == 0
-    assert by_subject(ran)["manifest"]["advice"] == "run `golden init`"
-    (folder / "golden_projects.yaml").write_text("golden_projects: 3\n")
-    ran = golden("doctor", "--json")
+    manifest = folder / "golden_projects.yaml"
+    found = {finding.subject: finding for finding in examine_workspace(manifest)}
+    assert (found["manifest"].advice, found["manifest"].state is State.BAD) == ("run `golden init`", False)
+    manifest.write_text("golden_projects: 3\n")
+    ran = golden("doctor")
     assert ran.code == 1
-    assert by_subject(ran)["manifest"]["advice"] == "run `golden check`"
-    assert "the gate cannot run here" in golden("doctor").out
+    assert "run `golden check`" in ran.out
+    assert "the gate cannot run here" in ran.out
 
 
 def test_workspace_root_that_is_missing_keeps_the_gate_from_running(folder: Path) -> None:

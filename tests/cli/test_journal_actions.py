@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,9 @@ from pytest_golden.journal.review import SuccessRate
 from pytest_golden.journal.service import Journal
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Golden, GoldenProcess
+    from collections.abc import Iterator
+
+    from tests.cli.conftest import Golden
 
 GREEN = json.dumps({"description": "CI is green", "match_hint": {"source": "ci", "pr": 42}, "expires_minutes": 60})
 
@@ -177,15 +182,32 @@ def test_a_sweep_counts_what_it_resolves(golden: Golden, folder: Path) -> None:
     assert golden("journal", "sweep").out == "nothing was due\n"
 
 
-def test_times_are_shown_in_the_local_zone(golden_process: GoldenProcess, folder: Path) -> None:
-    entry = golden_process("journal", "log-intent", "deploy").out.strip()
-    golden_process("journal", "log-outcome", entry, "success", "--expect", GREEN)
-    [asked] = golden_process("journal", "open", "--json", environment={"TZ": "Asia/Kolkata"}).json["expectations"]
-    shown = golden_process("journal", "open", environment={"TZ": "UTC"}).out.splitlines()[1]
-    elsewhere = golden_process("journal", "open", environment={"TZ": "Asia/Kolkata"}).out.splitlines()[1]
-    assert asked["expires_at"].endswith("Z")
-    assert shown.startswith(asked["expires_at"][:16].replace("T", " "))
-    assert shown[:16] != elsewhere[:16]
+def test_times_are_shown_in_the_local_zone(golden: Golden, folder: Path) -> None:
+    entry = golden("journal", "log-intent", "deploy").out.strip()
+    golden("journal", "log-outcome", entry, "success", "--expect", GREEN)
+    shown = {}
+    for zone in ("UTC", "Asia/Kolkata"):
+        with in_zone(zone):
+            [asked] = golden("journal", "open", "--json").json["expectations"]
+            shown[zone] = golden("journal", "open").out.splitlines()[1]
+            assert asked["expires_at"].endswith("Z")
+    assert shown["UTC"].startswith(asked["expires_at"][:16].replace("T", " "))
+    assert shown["UTC"][:16] != shown["Asia/Kolkata"][:16]
+
+
+@contextmanager
+def in_zone(name: str) -> Iterator[None]:
+    """Let this process be in a time zone for a while."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = name
+    time.tzset()
+    try:
+        yield
+    finally:
+        os.environ.pop("TZ")
+        if before is not None:
+            os.environ["TZ"] = before
+        time.tzset()
 
 
 def test_rules_come_from_a_file(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

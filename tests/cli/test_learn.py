@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.cli.conftest import Golden, GoldenProcess
+    from tests.cli.conftest import Golden
     from tests.learning.language_model.server import ModelServer
 
 WORKS, BROKEN = "print('fine')\n", "raise KeyError('amount')\n"
@@ -101,18 +101,9 @@ def forget(gate: Gate) -> None:
             Lessons(store).delete(skill.id)
 
 
-def test_long_lines_of_a_diff_fold_below_their_beginning(
+def test_changes_that_broke_a_project_before_are_told_before_they_are_run(
     golden: Golden, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (gate.folder / "etl" / "load.py").write_text("# an edit\n")
-    monkeypatch.setenv("COLUMNS", "40")
-    told = golden("recall", "--diff", "main").out.splitlines()
-    lesson = next(place for place, line in enumerate(told) if line.startswith("    fixed by"))
-    assert told[lesson + 1].startswith("    ")
-    assert all(len(line) <= 40 for line in told)
-
-
-def test_changes_that_broke_a_project_before_are_told_before_they_are_run(golden: Golden, gate: Gate) -> None:
     good, bad, _ = git(gate.folder, "log", "--format=%H").splitlines()
     assert golden("recall", "--diff", "main").out == (
         "0 files changed since main: no golden project is known to have broken by that\n"
@@ -134,6 +125,12 @@ def test_changes_that_broke_a_project_before_are_told_before_they_are_run(golden
     assert project["last_broken"]["commits"] == [{"commit": bad, "subject": "prices now"}]
     assert project["lesson"]["evidence"]["commits"][0]["commit"] == good
     assert project["lines"] == told[1:]
+    # Long lines fold below their beginning.
+    monkeypatch.setenv("COLUMNS", "40")
+    told = golden("recall", "--diff", "main").out.splitlines()
+    lesson = next(place for place, line in enumerate(told) if line.startswith("    fixed by"))
+    assert told[lesson + 1].startswith("    ")
+    assert all(len(line) <= 40 for line in told)
 
 
 def test_only_what_this_branch_changed_is_asked_about(golden: Golden, gate: Gate) -> None:
@@ -187,15 +184,15 @@ def test_outside_git_it_is_said(golden: Golden, folder: Path) -> None:
     assert "is in no git repository" in ran.err
 
 
-def test_what_is_left_is_learned_with_all_its_lessons(golden_process: GoldenProcess, gate: Gate) -> None:
+def test_what_is_left_is_learned_with_all_its_lessons(golden: Golden, gate: Gate) -> None:
     forget(gate)
-    ran = golden_process("learn")
+    ran = golden("learn")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines() == [
         "learned from 3 results, 1 lesson kept",
         '  the fix changed Python code: "read the total column"',
     ]
-    assert golden_process("learn").out == "learned from nothing new\n"
+    assert golden("learn").out == "learned from nothing new\n"
 
 
 def test_secret_of_the_manifest_in_a_commit_is_not_learned(golden: Golden, folder: Path) -> None:
@@ -204,7 +201,7 @@ def test_secret_of_the_manifest_in_a_commit_is_not_learned(golden: Golden, folde
     (folder / "golden_projects.yaml").write_text(
         "golden_projects:\n  - {name: sales, path: etl/load.py, set_env: {SHOP_TOKEN: qwertz-7712-uio}}\n"
     )
-    for script, subject in ((WORKS, "it works"), (BROKEN, "it breaks"), (WORKS, "give qwertz-7712-uio another chance")):
+    for script, subject in ((BROKEN, "it breaks"), (WORKS, "give qwertz-7712-uio another chance")):
         gate.commit(script, subject)
         gate.run("--golden-learning=recall")
     with Store.open(gate.store) as store, store.write() as connection:

@@ -15,7 +15,7 @@ from pytest_golden.storage.store import Store
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Golden, GoldenProcess
+    from tests.cli.conftest import Golden
 
 ACTIONS = ("list", "show", "approve", "reject", "delete", "stats", "prune")
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -136,9 +136,9 @@ def test_lesson_is_shown_with_its_evidence_and_history(golden: Golden, kept: Pat
     assert (shown["agent"], shown["state"], shown["judged_by"]) == ("golden", "shown", "ada")
 
 
-def test_nothing_in_a_lesson_speaks_to_the_terminal(golden_process: GoldenProcess, kept: Path) -> None:
+def test_nothing_in_a_lesson_speaks_to_the_terminal(golden: Golden, kept: Path) -> None:
     for words in (["list"], ["show", HOSTILE.id], ["approve", HOSTILE.id], ["delete", HOSTILE.id]):
-        ran = golden_process("lessons", *words)
+        ran = golden("lessons", *words)
         assert ran.code == 0
         assert "\x1b" not in ran.out
         assert "\u202e" not in ran.out

@@ -25,26 +25,25 @@ def read(address: str, token: str | None = None) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def test_server_says_its_address_when_it_answers_and_ends_by_ctrl_c(folder: Path) -> None:
+def test_server_says_its_address_when_it_answers_keeps_its_port_and_ends_by_ctrl_c(
+    folder: Path, golden: Golden
+) -> None:
     with running(folder, "serve") as (process, address):
         assert read(f"{address}/healthz") == (200, "ok\n")
+        port = address.rpartition(":")[2]
+        ran = golden("serve", "--port", port)
+        assert (ran.code, ran.out) == (2, "")
+        assert f"cannot listen on 127.0.0.1 port {port}" in ran.err
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) in {0, 130}
         assert process.stderr is not None
         assert process.stderr.read() == ""
 
 
-def test_made_token_is_printed_once_and_opens_the_door(folder: Path) -> None:
-    with running(folder, "serve", "--require-token") as (process, address):
-        assert process.stderr is not None
-        token = process.stderr.readline().strip().removeprefix("golden: token: ")
-        assert read(f"{address}/api/v1/runs")[0] == 401
-        assert read(f"{address}/nowhere", token)[0] == 404
-
-
-def test_given_token_is_not_printed(folder: Path) -> None:
+def test_given_token_opens_the_door_and_is_not_printed(folder: Path) -> None:
     given = {"GOLDEN_SERVE_TOKEN": "a-token-of-the-team-0123"}
     with running(folder, "serve", "--require-token", environment=given) as (process, address):
+        assert read(f"{address}/api/v1/runs")[0] == 401
         assert read(f"{address}/nowhere", "a-token-of-the-team-0123")[0] == 404
         process.terminate()
         process.wait(timeout=10)
@@ -52,11 +51,14 @@ def test_given_token_is_not_printed(folder: Path) -> None:
         assert "a-token" not in process.stderr.read()
 
 
-def test_other_host_is_warned_of_and_demands_the_token(folder: Path) -> None:
+def test_other_host_is_warned_of_and_demands_the_token_that_is_made(folder: Path) -> None:
     with running(folder, "serve", "--host", "0.0.0.0") as (process, address):
         assert process.stderr is not None
-        assert "reached from other machines" in process.stderr.readline()
+        lines = [process.stderr.readline() for _ in range(2)]
+        assert any("reached from other machines" in line for line in lines)
+        (token,) = (line.strip().removeprefix("golden: token: ") for line in lines if "golden: token: " in line)
         assert read(f"{address}/api/v1/runs")[0] == 401
+        assert read(f"{address}/nowhere", token)[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -81,14 +83,6 @@ def test_bad_input_is_refused_in_one_sentence(golden: Golden, words: tuple[str, 
     assert (ran.code, ran.out) == (2, "")
     assert told in ran.err
     assert len(ran.err.splitlines()) == 1
-
-
-def test_port_that_is_taken_is_said(folder: Path, golden: Golden) -> None:
-    with running(folder, "serve") as (_, address):
-        port = address.rpartition(":")[2]
-        ran = golden("serve", "--port", port)
-        assert (ran.code, ran.out) == (2, "")
-        assert f"cannot listen on 127.0.0.1 port {port}" in ran.err
 
 
 def test_newer_store_is_refused_before_anything_is_served(folder: Path, golden: Golden) -> None:
