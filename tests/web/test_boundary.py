@@ -1,22 +1,31 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from starlette.datastructures import Headers
+from starlette.testclient import TestClient
 
+from pytest_golden.storage.store import Store
 from pytest_golden.web import boundary as bodies
-from pytest_golden.web.access import Refusal
+from pytest_golden.web.access import PublicPlace, Refusal
+from pytest_golden.web.app import make_app
 from pytest_golden.web.boundary import Bodies, pass_over, replay, until_end
+from pytest_golden.web.services import ServeOptions, Services
 from tests.web.conftest import BASE, TOKEN, form_token
+from tests.web.seeded import seed
 
 if TYPE_CHECKING:
-    from starlette.testclient import TestClient
+    from pathlib import Path
+
     from starlette.types import Receive
 
     from tests.web.conftest import Visit
 
+_PATH = re.compile(r'([\w-]+)="(/[^"]*)"')
 CALLBACK = "/webhooks/callback"
 MIB = 1024 * 1024
 
@@ -72,6 +81,28 @@ def test_links_and_cookies_behind_a_proxy_have_its_prefix_and_are_secure(visit: 
     cookie = answer.headers["set-cookie"].lower()
     assert all(part in cookie for part in ("path=/golden", "secure", "httponly", "samesite=strict"))
     assert "max-age" in answer.headers["strict-transport-security"]
+
+
+def test_every_link_and_form_of_the_whole_site_has_the_prefix(tmp_path: Path) -> None:
+    seed(tmp_path)
+    manifest = tmp_path / "golden_projects.yaml"
+    options = ServeOptions(manifest, PublicPlace.parse("https://ci.example.org/golden", "127.0.0.1"), token=TOKEN)
+    with Store.open(tmp_path / ".golden" / "golden.db", follows=True) as store:
+        client = TestClient(make_app(options, Services.on(store, manifest)), BASE)
+        client.headers["Authorization"] = f"Bearer {TOKEN}"
+        waiting, seen = ["/golden/"], {"/golden/"}
+        while waiting:
+            answer = client.get(waiting.pop())
+            assert answer.status_code == 200, answer.url
+            if answer.headers["content-type"].startswith("text/html"):
+                # Of what scripts are told too; a link to a place on the same page or to another search has no path.
+                paths = _PATH.findall(answer.text)
+                assert [path for _, path in paths if not path.startswith("/golden/")] == [], answer.url
+                new = {unescape(path).partition("#")[0] for name, path in paths if name == "href"} - seen
+                seen |= new
+                waiting += new
+    assert any(path.startswith("/golden/results/") for path in seen)
+    assert any(path.startswith("/golden/plans/") for path in seen)
 
 
 def test_every_answer_forbids_what_a_page_does_not_need(client: TestClient) -> None:

@@ -11,7 +11,7 @@ from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 from tests.gate.gate_events import begin
 from tests.web.browser.proxy import proxying
-from tests.web.browser.walking import ALL_PAGES, follow, make_site, walk
+from tests.web.browser.walking import follow, make_site
 from tests.web.seeded import TOKEN, serving
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ def test_pages_forms_and_live_gates_stay_below_the_prefix_of_a_proxy(
             page.get_by_label("Token").fill(TOKEN)
             follow(page, page.get_by_role("button", name="Sign in"))
             assert page.url == f"{public}/journal"
-            walked = [page.url for _ in walk(page)]
-            assert len(walked) == ALL_PAGES
-            assert all(url.startswith(f"{public}/") for url in walked)
             proxy.takes_prefix_off = True
             _use_forms(page)
             _watch(page, public, tmp_path)

@@ -65,12 +65,14 @@ def is_too_wide(page: Page) -> bool:
 
 
 def find_barriers(page: Page) -> list[str]:
-    """Return what axe finds against a page on a phone in the light, and on a desktop in the dark."""
+    """Return what axe finds against a page on a phone in the light, and on a desktop in the dark, and where it is too wide."""
     axe: Any = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     found = []
     for width, scheme in (("phone", "light"), ("desktop", "dark")):
         page.set_viewport_size(WIDTHS[width])
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        if is_too_wide(page):
+            found.append(f"{width}: too wide")
         result = axe.run(page, options=_RULES)
         if result.violations_count:
             found.append(f"{width}, {scheme}: {result.generate_report()}")
