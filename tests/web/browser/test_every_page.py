@@ -6,7 +6,7 @@ import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from tests.web.browser.walking import ALL_PAGES, PARTS, find_barriers, follow, walk
+from tests.web.browser.walking import ALL_PAGES, PARTS, find_barriers, follow, reach_by_keys, walk
 from tests.web.seeded import TOKEN, serving
 
 if TYPE_CHECKING:
@@ -23,11 +23,10 @@ _WEIGHT = (
 _FAILED_LOAD = "Failed to load resource: the server responded with a status of 4"
 
 
-# axe is a script of the test, which the policy of the pages rightly does not know: hence `bypass_csp`.
-def test_every_page_is_accessible_fits_all_screens_weighs_little_and_loads_nothing_from_elsewhere(
+def test_every_page_is_accessible_also_by_keys_fits_all_screens_weighs_little_and_loads_nothing_from_elsewhere(
     site: str, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(site, bypass_csp=True)
+    page = open_page(site)
     hosts: set[str] = set()
     page.on("request", lambda request: hosts.add(re.sub(r"(//[^/]+).*", r"\1", request.url)))
     walked = 0
@@ -35,6 +34,7 @@ def test_every_page_is_accessible_fits_all_screens_weighs_little_and_loads_nothi
         walked += 1
         assert 0 < page.evaluate(_WEIGHT) <= MOST_BYTES, name
         assert page.locator("h1").count() == page.locator("main").count() == 1, name
+        reach_by_keys(page)
         assert find_barriers(page) == [], name
     assert walked == ALL_PAGES
     assert hosts == {site}
@@ -46,7 +46,7 @@ def test_page_for_signing_in_refusals_and_empty_pages_are_accessible_and_fit(
     warm_starts: Path,
 ) -> None:
     with serving(tmp_path, "--require-token", programs=warm_starts) as (_, address):
-        page = open_page(address, bypass_csp=True, expected=(_FAILED_LOAD,))
+        page = open_page(address, expected=(_FAILED_LOAD,))
         _look_at(page, "Sign in")
         for field, value, heading in (
             ("csrf_token", "of-another-visit", "Forbidden"),

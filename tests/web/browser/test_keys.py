@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.web.browser.walking import ALL_PAGES, PARTS, make_site, walk
+from tests.web.browser.walking import make_site
 from tests.web.seeded import TOKEN, serving
 
 if TYPE_CHECKING:
@@ -12,50 +12,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Page
-
-_MARK_CONTROLS = """() => {
-  document.activeElement.blur();
-  window.scrollTo(0, 0);
-  const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
-    .filter((one) => one.tabIndex >= 0 && one.type !== "hidden" && one.checkVisibility({ visibilityProperty: true }));
-  all.forEach((one, at) => { one.dataset.at = at; });
-  return all.length;
-}"""
-# Where the focus is, whether it is seen, and whether what sticks to the top of the page covers it.
-_FOCUSED = """() => {
-  const one = document.activeElement, style = getComputedStyle(one), at = one.getBoundingClientRect();
-  const top = document.querySelector(".top");
-  const seen = document.elementFromPoint(
-    Math.min(Math.max(at.x + at.width / 2, 1), innerWidth - 1), Math.min(Math.max(at.y + Math.min(at.height / 2, 20), 1), innerHeight - 1));
-  return {
-    at: one.dataset.at === undefined ? null : Number(one.dataset.at),
-    isMarked: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
-    isCovered: !one.closest(".top") && top.contains(seen),
-    html: one.outerHTML.slice(0, 200),
-  };
-}"""
-
-
-def test_every_control_of_every_page_is_reached_in_order_and_seen_there(
-    site: str, open_page: Callable[..., Page]
-) -> None:
-    page = open_page(site)
-    walked = 0
-    for name in walk(page):
-        walked += 1
-        count = page.evaluate(_MARK_CONTROLS)
-        assert count > len(PARTS), name
-        reached = []
-        for _ in range(count):
-            page.keyboard.press("Tab")
-            told = page.evaluate(_FOCUSED)
-            assert told["isMarked"], (name, told)
-            assert not told["isCovered"], (name, told)
-            reached.append(told["at"])
-        assert reached == list(range(count)), name
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement === document.body"), f"{name} holds the keyboard"
-    assert walked == ALL_PAGES
 
 
 def test_a_person_with_keys_alone_does_all_that_there_is_to_do(

@@ -21,6 +21,28 @@ WIDTHS: dict[str, ViewportSize] = {"phone": {"width": 390, "height": 844}, "desk
 _RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 _IS_TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
+_MARK_CONTROLS = """() => {
+  document.activeElement.blur();
+  window.scrollTo(0, 0);
+  const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
+    .filter((one) => one.tabIndex >= 0 && one.type !== "hidden" && one.checkVisibility({ visibilityProperty: true }));
+  all.forEach((one, at) => { one.dataset.at = at; });
+  return all.length;
+}"""
+# Where the focus is, whether it is seen, and whether what sticks to the top of the page covers it.
+_FOCUSED = """() => {
+  const one = document.activeElement, style = getComputedStyle(one), at = one.getBoundingClientRect();
+  const top = document.querySelector(".top");
+  const seen = document.elementFromPoint(
+    Math.min(Math.max(at.x + at.width / 2, 1), innerWidth - 1), Math.min(Math.max(at.y + Math.min(at.height / 2, 20), 1), innerHeight - 1));
+  return {
+    at: one.dataset.at === undefined ? null : Number(one.dataset.at),
+    isMarked: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+    isCovered: !one.closest(".top") && top.contains(seen),
+    html: one.outerHTML.slice(0, 200),
+  };
+}"""
+
 
 def apart(work: Callable[..., Any], *given: Any) -> Any:
     """Do something in a thread of its own, since the browser keeps a loop of events in this one."""
@@ -62,6 +84,22 @@ def follow(page: Page, link: Locator) -> None:
 def is_too_wide(page: Page) -> bool:
     """Tell whether the page as a whole must be moved sideways to be read."""
     return bool(page.evaluate(_IS_TOO_WIDE))
+
+
+def reach_by_keys(page: Page) -> None:
+    """Go through all controls of a page by Tab: each is reached in order, marked and seen, and the last one lets go."""
+    count = page.evaluate(_MARK_CONTROLS)
+    assert count > len(PARTS)
+    reached = []
+    for _ in range(count):
+        page.keyboard.press("Tab")
+        told = page.evaluate(_FOCUSED)
+        assert told["isMarked"], told
+        assert not told["isCovered"], told
+        reached.append(told["at"])
+    assert reached == list(range(count))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement === document.body"), "the page holds the keyboard"
 
 
 def find_barriers(page: Page) -> list[str]:
