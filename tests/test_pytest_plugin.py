@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gate_processes import WITHOUT_PLUGINS
+from tests.running import PROGRAMS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +29,8 @@ def test_door_brings_in_no_more_than_itself() -> None:
     assert len(modules) <= 4
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", *WITHOUT_PLUGINS, "-p", "no:cacheprovider", *arguments]
+def run(folder: Path, *arguments: str, programs: Path = PROGRAMS) -> subprocess.CompletedProcess[str]:
+    command = [str(programs / "python"), "-m", "pytest", *WITHOUT_PLUGINS, "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -105,17 +106,22 @@ OUR_OPTIONS = ("--golden", "--golden-store=none", "--golden-sandbox=copy")
 
 
 @pytest.mark.parametrize("plugins", [[], ["-n", "1"]])
-def test_value_of_an_option_moves_neither_rootdir_nor_ini_file(project: Path, plugins: list[str]) -> None:
-    done = run(project, *OUR_OPTIONS, *plugins, "--golden-json", "../reports/report.json", "--theirs", "x")
+def test_value_of_an_option_moves_neither_rootdir_nor_ini_file(
+    project: Path, plugins: list[str], warm_starts: Path
+) -> None:
+    options = (*OUR_OPTIONS, *plugins, "--golden-json", "../reports/report.json", "--theirs", "x")
+    done = run(project, *options, programs=warm_starts)
     assert done.returncode == 0, done.stderr
     assert list_header(done) == [f"rootdir: {project}", "configfile: pytest.ini"]
     assert "kept view:" in done.stdout
     assert (project.parent / "reports" / "report.json").stat().st_size
 
 
-def test_value_in_the_environment_moves_neither(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_value_in_the_environment_moves_neither(
+    project: Path, monkeypatch: pytest.MonkeyPatch, warm_starts: Path
+) -> None:
     monkeypatch.setenv("PYTEST_ADDOPTS", "--golden-json ../reports/report.json")
-    done = run(project, *OUR_OPTIONS)
+    done = run(project, *OUR_OPTIONS, programs=warm_starts)
     assert done.returncode == 0, done.stderr
     assert list_header(done) == [f"rootdir: {project}", "configfile: pytest.ini"]
 
@@ -134,7 +140,7 @@ def test_value_in_the_environment_moves_neither(project: Path, monkeypatch: pyte
     ],
 )
 def test_pytest_begins_again_only_where_a_value_may_have_misled_it(
-    project: Path, arguments: list[str], begins_again: bool
+    project: Path, arguments: list[str], begins_again: bool, warm_starts: Path
 ) -> None:
     for name in ("out", "tests"):
         (project / name).mkdir()
@@ -143,7 +149,7 @@ def test_pytest_begins_again_only_where_a_value_may_have_misled_it(
     (project / "none" / "pytest.ini").touch()
     (project / "conftest.py").unlink()
     (project / "seen.py").write_text("def pytest_addoption():\n    import os\n    os.write(2, b'[loaded]')\n")
-    done = run(project, "-p", "seen", *OUR_OPTIONS, "--collect-only", *arguments)
+    done = run(project, "-p", "seen", *OUR_OPTIONS, "--collect-only", *arguments, programs=warm_starts)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("[loaded]") == 1 + begins_again
     assert list_header(done) == [f"rootdir: {project}", "configfile: pytest.ini"]

@@ -11,6 +11,7 @@ import marshal
 import os
 import pkgutil
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -39,8 +40,6 @@ class _StartsPythonWarm(subprocess.Popen[bytes]):
 
 def main() -> None:
     _import_all()
-    # It ends with what started it, however that ends.
-    threading.Thread(target=_wait_for_end, daemon=True).start()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(sys.argv[1])
         listening.listen(64)
@@ -50,6 +49,9 @@ def main() -> None:
         signal.signal(signal.SIGCHLD, _reap)
         Path(sys.argv[1]).with_name("ready").touch()
         while True:
+            if sys.stdin in select.select([listening, sys.stdin], [], [])[0]:
+                # What started it has ended, however that was.
+                os.killpg(0, signal.SIGKILL)
             connection, _ = listening.accept()
             if not os.fork():
                 listening.close()
@@ -70,12 +72,6 @@ def _import_all() -> None:
                 importlib.import_module(found.name)
     for name in sys.argv[2:]:
         importlib.import_module(name)
-
-
-def _wait_for_end() -> None:
-    while os.read(0, 1):
-        pass
-    os.killpg(0, signal.SIGKILL)
 
 
 def _reap(*_: object) -> None:
