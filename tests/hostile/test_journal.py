@@ -61,7 +61,7 @@ def test_no_acknowledged_write_is_lost_when_writers_are_killed(
     location: str | Path, tmp_path: Path, warm_starts: Path
 ) -> None:
     ended = subprocess.run(
-        [warm_starts / "python", KILLS, "--store", str(location), "--writers", "3", "--writes", "40", "--kills", "2"],
+        [warm_starts / "python", KILLS, "--store", str(location), "--writers", "3", "--writes", "24", "--kills", "1"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -119,7 +119,7 @@ def test_two_gates_and_two_writers_on_one_store_lose_nothing(tmp_path: Path, war
     both = [Gates(tmp_path / name, warm_starts) for name in ("left", "right")]
     started = []
     for one in both:
-        one.declare(many(30))
+        one.declare(many(15))
         started.append(one.start(environment={"GOLDEN_STORE_URL": f"sqlite:///{path}"}))
     writers = [subprocess.Popen([sys.executable, "-c", WRITE, path, name]) for name in ("a", "b")]
     said = [gate.communicate(timeout=120)[0] for gate in started]
@@ -129,7 +129,7 @@ def test_two_gates_and_two_writers_on_one_store_lose_nothing(tmp_path: Path, war
     assert "WARNING" not in "".join(said)
     with Store.open(path) as store, store.read() as connection:
         counted = select(gate_results.c.run_id, func.count(), func.count(gate_results.c.project.distinct()))
-        assert [tuple(row)[1:] for row in connection.execute(counted.group_by(gate_results.c.run_id))] == [(30, 30)] * 2
+        assert [tuple(row)[1:] for row in connection.execute(counted.group_by(gate_results.c.run_id))] == [(15, 15)] * 2
         is_written = memories.c.namespace.like("writer/%")
         assert connection.scalar(select(func.count()).where(is_written)) == 200
         assert connection.scalar(select(func.count()).where(gate_runs.c.finished_at.is_(None))) == 0
