@@ -42,15 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     found = check_store(locate_store(arguments))
-    facts = {
-        "store": found.where,
-        "version": found.version,
-        "size_bytes": found.size_bytes,
-        "tables": dict(found.tables),
-        "problems": list(found.problems),
-        "notes": list(found.notes),
-    }
-    answer(arguments, facts, lambda console: _show_check(console, found))
+    answer(arguments, found.to_dict(), lambda console: _show_check(console, found))
     return 1 if found.problems else 0
 
 
@@ -83,13 +75,7 @@ def _copy(arguments: argparse.Namespace) -> int:
         copy = copy_store(
             location, arguments.to, report=lambda step: show(f"{step.doing}: {step.rows:,} of {step.total:,}")
         )
-    facts = {
-        "store": copy.source,
-        "to": copy.target,
-        "tables": {name: {"rows": table.rows, "sha256": table.sha256} for name, table in copy.tables.items()},
-        "problems": list(copy.problems),
-    }
-    answer(arguments, facts, lambda console: _show_copy(console, copy))
+    answer(arguments, copy.to_dict(), lambda console: _show_copy(console, copy))
     return 1 if copy.problems else 0
 
 
@@ -106,9 +92,7 @@ def _show_copy(console: Console, copy: StoreCopy) -> None:
 
 def _mend(arguments: argparse.Namespace) -> int:
     done = mend_store(locate_store(arguments), utc_now())
-    backup = None if done.backup is None else str(done.backup)
-    facts = {"store": done.where, "mended": list(done.mended), "left": list(done.left), "backup": backup}
-    answer(arguments, facts, lambda console: _show_mending(console, done))
+    answer(arguments, done.to_dict(), lambda console: _show_mending(console, done))
     return 1 if done.left else 0
 
 

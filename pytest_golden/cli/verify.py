@@ -187,10 +187,9 @@ def _watch() -> Iterator[tuple[Callable[[str], None], Callable[[str], None] | No
 
 def _load_what_the_end_needs() -> None:
     from pytest_golden.cli import screen
-    from pytest_golden.gateway import scratch
     from pytest_golden.verify import store
 
-    _ = screen, scratch, store
+    _ = screen, store
 
 
 def _show_verification(console: Console, found: Verification) -> None:

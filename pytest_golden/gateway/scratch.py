@@ -14,29 +14,57 @@ import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from filelock import FileLock, Timeout
+from typing import Self
 
 from pytest_golden.errors import GatewayError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+if sys.platform != "win32":
+    import fcntl
 
 _PREFIX = "pytest-golden-"
 _LOCK_NAME = "alive.lock"
 
 
+class LivingFolder:
+    """A folder of this process alone, with mode 0700, and a lock in it that is held as long as the process lives.
+
+    What a killed process left in `place`, under a name that begins with `prefix`, is removed first.
+    """
+
+    def __init__(self, place: Path, prefix: str) -> None:
+        _remove_abandoned(place, prefix)
+        self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=prefix, dir=place)))
+        # Locked before it gets its name, so that nobody takes the folder for an abandoned one.
+        draft = self.path / f"{_LOCK_NAME}.new"
+        self._lock: int | None = os.open(draft, os.O_RDWR | os.O_CREAT, 0o600)
+        if sys.platform != "win32":
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        draft.rename(self.path / _LOCK_NAME)
+
+    def close(self) -> None:
+        """Remove it and everything in it; safe to call twice."""
+        lock, self._lock = self._lock, None
+        remove_tree(self.path)
+        if lock is not None:
+            os.close(lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 class Scratch:
-    """A session's scratch folder in one place, with mode 0700 and a lock that says that its session lives."""
+    """A session's scratch folder in one place."""
 
     def __init__(self, place: Path) -> None:
         try:
             place.mkdir(parents=True, exist_ok=True)
-            _remove_abandoned(place)
-            self.root, self._lock = _make_locked(place)
+            self._folder = LivingFolder(place, f"{_PREFIX}{os.getuid()}-" if hasattr(os, "getuid") else _PREFIX)
         except OSError as error:
             raise GatewayError(f"no scratch folder can be made in {place}: {error.strerror or error}") from error
+        self.root = self._folder.path
         self._count = 0
         # One folder is removed while the next run is under way; more would pile up on the disk.
         self._remover = ThreadPoolExecutor(1, thread_name_prefix="golden-scratch")
@@ -58,8 +86,7 @@ class Scratch:
     def close(self) -> None:
         """Remove everything; safe to call twice."""
         self._remover.shutdown()
-        self._lock.release()
-        remove_tree(self.root)
+        self._folder.close()
 
 
 def list_places() -> tuple[Path, ...]:
@@ -126,37 +153,23 @@ def _list_opened_up(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _owned_prefix() -> str:
-    return f"{_PREFIX}{os.getuid()}-" if hasattr(os, "getuid") else _PREFIX
-
-
-def _make_locked(place: Path) -> tuple[Path, FileLock]:
-    """Make a folder and lock it; a session that starts at this moment may take it for abandoned, then another one."""
-    while True:
-        root = Path(tempfile.mkdtemp(prefix=_owned_prefix(), dir=place)).resolve()
-        lock = FileLock(root / _LOCK_NAME)
-        with suppress(Timeout, FileNotFoundError):
-            lock.acquire(blocking=False)
-            if (root / _LOCK_NAME).exists():
-                return root, lock
-            lock.release()
-
-
-def _remove_abandoned(place: Path) -> None:
-    for folder in _list_ours(place):
-        lock = FileLock(folder / _LOCK_NAME)
-        with suppress(Timeout, OSError):
-            # A session makes its lock right after its folder: without one it is just being made.
-            if not (folder / _LOCK_NAME).exists():
-                continue
-            lock.acquire(blocking=False)
-            lock.release()
-            remove_tree(folder)
-
-
-def _list_ours(place: Path) -> Iterator[Path]:
-    for folder in place.glob(_owned_prefix() + "*"):
-        with suppress(FileNotFoundError):  # Another session that starts may remove it too.
+def _remove_abandoned(place: Path, prefix: str) -> None:
+    for folder in place.glob(f"{prefix}*"):
+        # One without a lock is just being made, and another process that starts may remove an abandoned one too.
+        with suppress(OSError):
             found = folder.lstat()
-            if stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid()):
-                yield folder
+            is_ours = stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
+            if is_ours and _is_abandoned(folder):
+                remove_tree(folder)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    lock = os.open(folder / _LOCK_NAME, os.O_RDWR)
+    try:
+        if sys.platform != "win32":
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return sys.platform != "win32"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import JSON, Text, cast, func, select, text
@@ -19,9 +20,10 @@ from pytest_golden.storage.sqlite import find_file, made_whole
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.upgrading import recount_tally, upgrade
 from pytest_golden.storage.version import describe_older, find_version, newest_version
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from sqlalchemy import Column, Connection, Table
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 2_000
 
 
-class TableContent(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TableContent(Shape):
     """The number of rows of a table, and the SHA-256 of all rows in the order of their keys."""
 
     rows: int
@@ -82,11 +85,11 @@ class Progress(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class StoreCopy:
+class StoreCopy(Shape):
     """What was read from the source. If there are `problems`, the target received something else and was not kept."""
 
-    source: str
-    target: str
+    source: str = field(metadata=form(key="store"))
+    target: str = field(metadata=form(key="to"))
     tables: Mapping[str, TableContent]
     problems: tuple[str, ...] = ()
 

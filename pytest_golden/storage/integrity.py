@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
@@ -23,10 +25,10 @@ from pytest_golden.storage.sqlite import backup_store, find_file, list_files, na
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.upgrading import find_tally_fault, recount_tally
 from pytest_golden.storage.version import VERSION_TABLE, describe_foreign, newest_version
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from sqlalchemy import Column, ColumnElement, Connection, Table
@@ -69,10 +71,10 @@ _MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class StoreCheck:
+class StoreCheck(Shape):
     """What a check has found. `tables` is the number of rows of each; it is empty if the pages are too damaged to count."""
 
-    where: str
+    where: str = field(metadata=form(key="store"))
     size_bytes: int
     version: str | None = None
     tables: Mapping[str, int] = field(default_factory=dict)
@@ -94,10 +96,10 @@ class OddText(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class StoreMending:
+class StoreMending(Shape):
     """What was repaired and what was not. `backup` is the copy made before; None on a server, or if not needed."""
 
-    where: str
+    where: str = field(metadata=form(key="store"))
     mended: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
     backup: Path | None = None

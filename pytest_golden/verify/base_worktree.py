@@ -6,7 +6,6 @@ must load little.
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import json
 import os
@@ -16,10 +15,11 @@ import tempfile
 import venv
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.gateway.scratch import LivingFolder
 from pytest_golden.gateway.view import find_linked_sources
 from pytest_golden.history import git
 from pytest_golden.history.checkout import read_checkout
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 _DECLARES = "^[[:space:]{\"']*golden_projects[\"']?[[:space:]]*:"
 _MANIFEST_PATTERNS = ("*.yaml", "*.yml")
 _FOLDER_PREFIX = f"{PRIVATE_PREFIX}{os.getuid()}-"
-_LOCK_NAME = "alive.lock"
 _WORKTREE_NAME = "base"
 _CHECKOUT_SECONDS = 3600
 _SUBMODULE_MODE = "160000"
@@ -127,32 +126,11 @@ def _ask(folder: Path, commit: str, *question: str) -> str:
     return found.stdout
 
 
-class PrivateFolder:
-    """A folder of one verification, with mode 0700 and a lock that is held while the verification runs.
-
-    Use it in a with-block. A folder of a verification that was killed is removed by the next one.
-    """
+class PrivateFolder(LivingFolder):
+    """A folder of one verification, outside the checkout."""
 
     def __init__(self, *, outside: Path) -> None:
-        place = find_temporary_folder(outside)
-        _remove_abandoned(place)
-        self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=place)))
-        # Locked before it gets its name, so that another verification never takes the folder for an abandoned one.
-        draft = self.path / f"{_LOCK_NAME}.new"
-        self._lock = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        draft.rename(self.path / _LOCK_NAME)
-
-    def close(self) -> None:
-        """Remove it and everything in it."""
-        _remove(self.path)
-        os.close(self._lock)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__(find_temporary_folder(outside), _FOLDER_PREFIX)
 
 
 def is_private_folder(path: Path) -> bool:
@@ -169,33 +147,6 @@ def find_temporary_folder(outside: Path) -> Path:
     """Return a folder for temporary files outside the checkout, where they would count as the checkout's edits."""
     place = Path(os.path.realpath(tempfile.gettempdir()))
     return Path(os.path.realpath("/var/tmp")) if place.is_relative_to(outside) else place
-
-
-def _remove_abandoned(place: Path) -> None:
-    for folder in place.glob(f"{_FOLDER_PREFIX}*"):
-        with suppress(OSError):
-            found = folder.lstat()
-            if found.st_uid == os.getuid() and not folder.is_symlink() and _is_abandoned(folder):
-                _remove(folder)
-
-
-def _is_abandoned(folder: Path) -> bool:
-    # The lock is made right after its folder: a folder without one (an OSError here) is just being made.
-    lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(lock)
-    return True
-
-
-def _remove(folder: Path) -> None:
-    # It also removes files whose modes a pipeline or the setup has changed.
-    from pytest_golden.gateway.scratch import remove_tree
-
-    remove_tree(folder)
 
 
 class BaseWorktree:
