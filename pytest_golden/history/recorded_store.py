@@ -22,7 +22,7 @@ from pytest_golden.history.recorded_model import (
     RecordedResult,
     read_differences,
 )
-from pytest_golden.history.run_environment import ENVIRONMENT, SHARD, VERDICT
+from pytest_golden.history.run_environment import ENVIRONMENT, MANIFEST_DIGEST, SHARD, VERDICT
 from pytest_golden.history.trends import ENOUGH
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus, was_interrupted
 from pytest_golden.regression.verdict import RegressionCheckResult, RunStatus, RunVerdict, Weakening, judge_run
@@ -72,7 +72,7 @@ _RECENT = (
 class RecordedRun:
     """A gate run: `gate` are the facts of its report. Without `finished_at` it still runs, or was killed.
 
-    `entry_ids` are those of the results, in their order.
+    `entry_ids` are those of the results, in their order. Runs of equal `manifest_digest` had the same manifest.
     """
 
     check: RegressionCheckResult
@@ -80,6 +80,7 @@ class RecordedRun:
     gate: Mapping[str, Any]
     weakened_floor: tuple[Weakening, ...]
     entry_ids: tuple[str, ...] = ()
+    manifest_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ def read_run(connection: Connection, entry: str | None = None, *, has_steps: boo
     verdict = read_verdict(row.final_status, row.facts)
     verdict = verdict or judge_run(found.values(), skips_fail=skips_fail, is_running=True)
     check = RegressionCheckResult(tuple(found.values()))
-    return RecordedRun(check, verdict, facts.gate, facts.weakened_floor, tuple(found))
+    digest = as_mapping(row.facts).get(MANIFEST_DIGEST)
+    return RecordedRun(check, verdict, facts.gate, facts.weakened_floor, tuple(found), digest)
 
 
 def read_run_facts(connection: Connection, run_id: str) -> RunFacts | None:

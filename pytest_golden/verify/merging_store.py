@@ -16,25 +16,23 @@ from pytest_golden.errors import StorageError
 from pytest_golden.gate.events import was_found_killed
 from pytest_golden.gate.state_folder import LOCK_NAME
 from pytest_golden.gate.store import count_streak
-from pytest_golden.history.changes import read_verdict
 from pytest_golden.history.past_store import list_expected
-from pytest_golden.history.run_environment import MANIFEST_DIGEST, SHARD
+from pytest_golden.history.recorded_store import read_run
 from pytest_golden.journal.agent_rules import find_rules, parse_rules
 from pytest_golden.journal.transfer.lines import read_again
 from pytest_golden.journal.transfer.service import Intake
 from pytest_golden.journal.transfer.store import number_by_time, read_copies, read_orphans
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.memory_merging_store import merge_memories
-from pytest_golden.regression.model import GoldenProjectResult, ResultStatus, was_interrupted
+from pytest_golden.regression.model import ResultStatus, was_interrupted
 from pytest_golden.storage.folder import STORE_NAME
 from pytest_golden.storage.integrity import copy_source
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.schema import documents, gate_results, gate_runs, trajectories
-from pytest_golden.storage.shared_documents import is_own_run, keep_document
+from pytest_golden.storage.shared_documents import keep_document
 from pytest_golden.storage.sqlite import list_files
 from pytest_golden.storage.statements import json_member
 from pytest_golden.storage.store import Store
-from pytest_golden.values.checking import as_mapping
 from pytest_golden.values.shape import Shape
 from pytest_golden.verify.shards import GateUnion, LastGate, unite
 
@@ -285,31 +283,5 @@ def _count_streaks(connection: Connection, project: str, since: int) -> None:
 
 def read_last_gate(connection: Connection, where: str) -> LastGate | None:
     """Read the last gate run in a store that a person ran in an own folder; None if there is none."""
-    row = connection.execute(
-        select(gate_runs)
-        .where(is_own_run())
-        .order_by(gate_runs.c.started_at.desc(), gate_runs.c.number.desc())
-        .limit(1)
-    ).one_or_none()
-    if row is None:
-        return None
-    facts = as_mapping(row.facts)
-    plain = connection.scalars(select(gate_results.c.result).where(gate_results.c.run_id == row.entry_id))
-    results = tuple(map(GoldenProjectResult.from_dict, plain))
-    left_out = [name for name in facts.get("deselected") or () if isinstance(name, str)]
-    selected = list_expected(connection, row.entry_id)
-    return LastGate(
-        where,
-        row.commit,
-        _as_text(facts.get(MANIFEST_DIGEST)),
-        _as_text(facts.get(SHARD)),
-        declared=tuple(dict.fromkeys([*selected, *left_out, *(result.name for result in results)])),
-        verdict=read_verdict(row.final_status, facts),
-        results=results,
-        skips_fail=facts.get("require") is True,
-        weakenings=frozenset(json.dumps(one, sort_keys=True) for one in facts.get("weakened_floor") or ()),
-    )
-
-
-def _as_text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    run = read_run(connection, has_steps=False)
+    return None if run is None else LastGate(where, run, list_expected(connection, run.gate["entry_id"]))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
+    from pytest_golden.history.recorded_store import RecordedRun
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
 
@@ -195,22 +196,12 @@ def _is_whole(value: Any, most: int) -> TypeGuard[int]:
     return type(value) is int and 1 <= value <= most
 
 
-@dataclass(frozen=True, slots=True)
-class LastGate:
-    """The last gate run of one store: its checkout, the declared projects, and the results of those that ran.
-
-    `verdict` is the run's own, None if it has not ended. Equal weakenings have equal texts in `weakenings`.
-    """
+class LastGate(NamedTuple):
+    """The last gate run of one store, and the projects that it was to run."""
 
     where: str
-    commit: str | None
-    manifest_digest: str | None
-    shard: str | None
-    declared: tuple[str, ...]
-    verdict: RunVerdict | None = None
-    results: tuple[GoldenProjectResult, ...] = ()
-    skips_fail: bool = False
-    weakenings: frozenset[str] = frozenset()
+    run: RecordedRun
+    expected: tuple[str, ...]
 
 
 def _count_statuses(statuses: Mapping[str, str]) -> dict[str, int]:
@@ -243,12 +234,13 @@ def unite(gates: Sequence[LastGate]) -> GateUnion | None:
     """Return the last gates of several stores as one gate; None if there are none."""
     if not gates:
         return None
-    declared = tuple(dict.fromkeys(name for gate in gates for name in gate.declared))
-    results = {result.name: result for gate in gates for result in gate.results}
+    results = {result.name: result for gate in gates for result in gate.run.check.results}
+    selected = [name for gate in gates for name in (*gate.expected, *gate.run.gate["deselected"])]
+    declared = tuple(dict.fromkeys([*selected, *results]))
     statuses = {name: str(result.status) for name, result in results.items()}
     problems = [
-        *_tell_apart("commits", [(gate, gate.commit) for gate in gates]),
-        *_tell_apart("manifests", [(gate, gate.manifest_digest) for gate in gates]),
+        *_tell_apart("commits", [(gate, gate.run.gate["commit"]) for gate in gates]),
+        *_tell_apart("manifests", [(gate, gate.run.manifest_digest) for gate in gates]),
     ]
     missing = [name for name in declared if name not in statuses]
     if missing:
@@ -263,19 +255,19 @@ def unite(gates: Sequence[LastGate]) -> GateUnion | None:
 def _judge_union(
     gates: Sequence[LastGate], results: Iterable[GoldenProjectResult], missing: Collection[str], *, is_whole: bool
 ) -> RunVerdict:
-    verdicts = [gate.verdict for gate in gates if gate.verdict is not None]
+    verdicts = [gate.run.verdict for gate in gates]
     return judge_run(
         results,
-        skips_fail=any(gate.skips_fail for gate in gates),
+        skips_fail=any(gate.run.gate["require"] for gate in gates),
         # All shards compare the same manifest with the same base.
-        weakenings=len({one for gate in gates for one in gate.weakenings}),
+        weakenings=len({one for gate in gates for one in gate.run.weakened_floor}),
         floor_accepted=not any(verdict.is_floor_bad for verdict in verdicts),
         not_run=missing,
         other_failures=sum(verdict.other_failures for verdict in verdicts),
         problems=dict.fromkeys(
             [*([] if is_whole else [_NOT_WHOLE]), *(told for one in verdicts for told in one.problems)]
         ),
-        is_interrupted=any(gate.verdict is None or gate.verdict.status is RunStatus.INTERRUPTED for gate in gates),
+        is_interrupted=any(verdict.status in {None, RunStatus.INTERRUPTED} for verdict in verdicts),
     )
 
 
@@ -291,7 +283,7 @@ def _tell_apart(what: str, gates: Iterable[tuple[LastGate, str | None]]) -> list
 
 
 def _name_missing_shards(gates: Sequence[LastGate]) -> str:
-    shards = [gate.shard for gate in gates if gate.shard is not None]
+    shards = [gate.run.gate["shard"] for gate in gates if gate.run.gate["shard"] is not None]
     counts = {shard.partition("/")[2] for shard in shards}
     if len(counts) != 1 or not (count := counts.pop()).isdecimal():
         return ""
