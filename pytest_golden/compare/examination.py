@@ -29,7 +29,7 @@ from pytest_golden.regression.rules import ran_as_expected
 from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_golden.compare.accepting import Acceptance
     from pytest_golden.compare.baselines import Matched
@@ -87,43 +87,19 @@ class BaselineKeeper:
         """Begin an attempt of a project."""
         if not project.outputs and not self.accepts:
             return Examination()
-        before = self.look(project.name)
-        baselines = ProjectBaselines(self.folder, project.name)
-        acceptance = None
-        if self.accepts:
-            from pytest_golden.compare.accepting import Acceptance
+        return OutputExamination(self, project)
 
-            acceptance = Acceptance(baselines)
-        return OutputExamination(
-            project,
-            baselines,
-            find_changed=lambda: self.find_changed(project.name, before),
-            acceptance=acceptance,
-            accept_command=self.accept_command.format(name=project.name),
-        )
-
-    def look(self, name: str) -> Fingerprint:
+    def look(self, baselines: ProjectBaselines) -> Fingerprint:
         """Return the marks of a project's baselines: as they were when they were pinned, else as they are.
 
         Raises:
             BaselineError: the folder of all baselines may not be looked into.
         """
-        baselines = ProjectBaselines(self.folder, name)
         if self._pinned is None:
             return _look(baselines)
         marks = self._pinned.marks
-        prefix = f"{name}/"
+        prefix = f"{baselines.name}/"
         return Fingerprint({path.removeprefix(prefix): marks[path] for path in marks if path.startswith(prefix)})
-
-    def find_changed(self, name: str, before: Fingerprint) -> tuple[str, ...]:
-        """Return the paths of a project's baselines that something has changed since a look at them.
-
-        Raises:
-            BaselineError: the folder of all baselines may not be looked into.
-        """
-        now = _look(ProjectBaselines(self.folder, name))
-        known, found = ({path: mark for path, mark in look.marks.items() if len(mark) != 1} for look in (before, now))
-        return tuple(find_differences(Fingerprint(known), Fingerprint(found)))
 
 
 def _look(baselines: ProjectBaselines) -> Fingerprint:
@@ -137,26 +113,18 @@ def _look(baselines: ProjectBaselines) -> Fingerprint:
 
 
 class OutputExamination(Examination):
-    """One attempt of one project.
+    """One attempt of one project. With an acceptance the outputs become the baselines."""
 
-    `find_changed` returns the paths of its baselines that something changed since the attempt began. With an `acceptance`
-    the outputs become the baselines; `accept_command` is what a person types for that.
-    """
-
-    def __init__(
-        self,
-        project: GoldenProjectConfig,
-        baselines: ProjectBaselines,
-        *,
-        find_changed: Callable[[], tuple[str, ...]],
-        acceptance: Acceptance | None,
-        accept_command: str,
-    ) -> None:
+    def __init__(self, keeper: BaselineKeeper, project: GoldenProjectConfig) -> None:
         self._project = project
-        self._baselines = baselines
-        self._find_changed = find_changed
-        self._accept_command = accept_command
-        self._acceptance = acceptance
+        self._baselines = ProjectBaselines(keeper.folder, project.name)
+        self._before = keeper.look(self._baselines)
+        self._accept_command = keeper.accept_command.format(name=project.name)
+        self._acceptance: Acceptance | None = None
+        if keeper.accepts:
+            from pytest_golden.compare.accepting import Acceptance
+
+            self._acceptance = Acceptance(self._baselines)
         self._unused: tuple[str, ...] = ()
         self._is_incomplete = False
 
@@ -240,6 +208,12 @@ class OutputExamination(Examination):
                 yield replace(finding, message=finding.message.replace("\n", ": "))
             else:
                 yield replace(finding, message=f"{finding.message}\n{advice}")
+
+    def _find_changed(self) -> tuple[str, ...]:
+        """Return the paths of the project's baselines that something has changed since the attempt began."""
+        looks = (self._before, _look(self._baselines))
+        known, found = ({path: mark for path, mark in look.marks.items() if len(mark) != 1} for look in looks)
+        return tuple(find_differences(Fingerprint(known), Fingerprint(found)))
 
     def _explain_change(self, changed: tuple[str, ...]) -> OutputFinding:
         named = name_some([*map(show_path, changed)], 5)

@@ -28,7 +28,6 @@ from pytest_golden.compare.tables.model import (
     Pair,
     Table,
     TablesDifferError,
-    Tolerance,
     Values,
 )
 from pytest_golden.redaction.rule import MARK
@@ -139,14 +138,13 @@ def _check_alone(engine: Engine, declared: DeclaredOutput, table: Table) -> None
 def _compare_rows(
     engine: Engine, declared: DeclaredOutput, pairs: tuple[Pair, ...], tables: tuple[Table, Table]
 ) -> RowDifferences:
-    tolerance = Tolerance(declared.absolute_tolerance, declared.relative_tolerance)
-    equality = Equality(tolerance, arrow_lambdas=engine.arrow_lambdas)
+    equality = Equality(declared, arrow_lambdas=engine.arrow_lambdas)
     if declared.key:
         keys = [pair for name in declared.key for pair in pairs if pair.label == name]
         rest = [pair for pair in pairs if pair.label not in declared.key]
         return rows.compare_by_key(engine, equality, keys, rest, tables)
     if declared.unordered:
-        return rows.compare_unordered(engine, equality, pairs, tables, tolerance)
+        return rows.compare_unordered(engine, equality, pairs, tables)
     found = rows.compare_by_position(engine, equality, pairs, tables)
     return _look_for_order(engine, found, pairs, tables) if found else found
 

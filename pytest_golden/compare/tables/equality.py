@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_golden.compare.tables.duckdb_engine import Engine
-    from pytest_golden.compare.tables.model import Column, Pair, Tolerance
+    from pytest_golden.compare.tables.model import Column, Pair
+    from pytest_golden.manifest.model import DeclaredOutput
 
 
 NUMBER = r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -45,8 +46,10 @@ _T = TypeVar("_T")
 class Equality:
     """Writes the SQL for one tolerance and one version of DuckDB."""
 
-    def __init__(self, tolerance: Tolerance, *, arrow_lambdas: bool) -> None:
-        self._tolerance = tolerance
+    def __init__(self, declared: DeclaredOutput, *, arrow_lambdas: bool) -> None:
+        self._absolute, self._relative = declared.absolute_tolerance, declared.relative_tolerance
+        #: Whether nothing is tolerated.
+        self.is_exact = self._absolute <= 0 and self._relative <= 0
         self._arrow_lambdas = arrow_lambdas
 
     def differs(self, pair: Pair) -> str:
@@ -56,14 +59,14 @@ class Equality:
             return self._typed(x, y, pair.column.type, 0)
         rest = f"({canonical(pair.column, x)}) IS DISTINCT FROM ({canonical(pair.column, y)})"
         cases = [f"WHEN {x} IS NOT DISTINCT FROM {y} THEN false"]
-        if self._tolerance:
+        if not self.is_exact:
             cases.append(f"WHEN {_both(x, y, NUMBER)} THEN NOT {self._written(x, y)}")
-        if self._tolerance and values is Values.JSON:
+        if not self.is_exact and values is Values.JSON:
             cases.append(f"WHEN {_both(x, y, _NUMBERS)} THEN {self._lists(x, y)}")
         return f"(CASE {' '.join(cases)} ELSE {rest} END)"
 
     def _typed(self, x: str, y: str, kind: Any, depth: int) -> str:
-        close = self._close(x, y, kind, depth) if self._tolerance else None
+        close = self._close(x, y, kind, depth) if not self.is_exact else None
         if close is None:
             return f"({x} IS DISTINCT FROM {y})"
         return (
@@ -131,7 +134,7 @@ class Equality:
         return f"({x} = {y} OR (isfinite({x}) AND isfinite({y}) AND {within}))"
 
     def _allowed(self, x: str, y: str) -> str:
-        absolute, relative = self._tolerance.absolute, self._tolerance.relative
+        absolute, relative = self._absolute, self._relative
         if not relative:
             return f"{absolute!r}::DOUBLE"
         return f"greatest({absolute!r}::DOUBLE, {relative!r}::DOUBLE * greatest(abs({x}), abs({y})))"

@@ -69,18 +69,6 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
-    """How far two numbers may be apart: the larger of the two allowances counts."""
-
-    absolute: float = 0.0
-    relative: float = 0.0
-
-    def __bool__(self) -> bool:
-        """Tell whether anything is tolerated."""
-        return self.absolute > 0 or self.relative > 0
-
-
-@dataclass(frozen=True, slots=True)
 class DifferingRow:
     """One row of both sides: where it is, and by column the baseline's value and the output's, as text."""
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.compare.tables.duckdb_engine import Engine
     from pytest_golden.compare.tables.equality import Equality
-    from pytest_golden.compare.tables.model import DifferingRow, Pair, Table, Tolerance
+    from pytest_golden.compare.tables.model import DifferingRow, Pair, Table
 
 
 _EXAMPLES = 5
@@ -279,7 +279,7 @@ def _number_surplus(common: int, rows: int) -> tuple[tuple[str | None, ...], ...
 
 
 def compare_unordered(
-    engine: Engine, equality: Equality, pairs: Sequence[Pair], tables: tuple[Table, Table], tolerance: Tolerance
+    engine: Engine, equality: Equality, pairs: Sequence[Pair], tables: tuple[Table, Table]
 ) -> RowDifferences:
     """Compare the rows, whatever their positions.
 
@@ -293,7 +293,7 @@ def compare_unordered(
     # What usually holds is found in one pass and in flat memory.
     if is_same_in_order(engine, equality, pairs, tables):
         return RowDifferences(())
-    if not tolerance:
+    if equality.is_exact:
         return count_as_multisets(engine, pairs, tables)
     if len(part(pairs)) > 1:
         return replace(count_as_multisets(engine, pairs, tables), notes=(_TOO_WIDE,))
