@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.compare.baselines import ACCEPTABLE, WAITING_PREFIX, hold, remove_abandoned
 from pytest_golden.compare.comparing import compare_with, explain_change, explain_unreadable, find_actual
-from pytest_golden.compare.model import Mismatch
+from pytest_golden.compare.opening import Mismatch
 from pytest_golden.compare.secrets import find_secret
 from pytest_golden.errors import BaselineError
 from pytest_golden.gateway.model import OutputFinding

@@ -1,30 +1,35 @@
-"""Compares an output with its baseline: chooses the comparison, and makes every trouble a mismatch. Reads files only."""
+"""Compares an output with its baseline: chooses the comparison, and makes every trouble a mismatch. Reads files only.
+
+The comparisons that need no parser are here: the bytes of two files, the size of one, and width and height of images.
+"""
 
 from __future__ import annotations
 
+import re
 import stat
+import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.compare.baselines import EXISTS, describe_kind
-from pytest_golden.compare.compare_files import (
-    check_existence,
-    compare_bytes,
-    compare_image_sizes,
-    has_equal_bytes,
-    has_equal_content,
-)
 from pytest_golden.compare.documents.compare_documents import compare_json
-from pytest_golden.compare.model import (
+from pytest_golden.compare.opening import (
+    CHUNK_BYTES,
     Content,
     Mismatch,
     PatternTimedOutError,
     Side,
     UnreadableError,
+    VastError,
     choose_comparison,
+    is_archive,
+    read_chunks,
+    read_raw_chunks,
+    read_size,
 )
-from pytest_golden.compare.opening import is_archive
-from pytest_golden.compare.showing import compose
+from pytest_golden.compare.showing import NOT_SHOWN, compose, count_of, find_first_difference
 from pytest_golden.compare.tables.compare_tables import compare_tables
 from pytest_golden.compare.text.compare_texts import compare_text
 from pytest_golden.errors import GoldenError
@@ -33,7 +38,7 @@ from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.wording import show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_golden.compare.baselines import ExpectedFile, ProjectBaselines
@@ -42,6 +47,20 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import DeclaredOutput
 
 _MOST_NAMED = 3
+_ROW_BYTES = 16
+_ROWS_BEFORE, _ROWS_AFTER = 1, 4
+_AROUND_BYTES = 4 << 10
+# What is read to tell a size: an archive can hold any amount.
+_MOST_MEASURED_BYTES = 1 << 30
+
+# A JPEG may carry a colour profile and a small picture before its size.
+_HEAD_CHUNKS = 16
+# Markers of a JPEG that begin a frame, which has the size: all SOFn but DHT, JPG and DAC.
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_JPEG_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
+_SVG = re.compile(rb"<svg\b([^>]{0,10000})>", re.IGNORECASE)
+_SVG_PART = re.compile(rb"""(?<![\w-])(width|height|viewBox)\s*=\s*["']\s*([^"']{1,200}?)\s*["']""")
+_LENGTH = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(?:px)?")
 
 
 def compare_files(
@@ -199,3 +218,276 @@ def explain_unmatched(entry: DeclaredOutput, written: Sequence[str]) -> Mismatch
     told = f"nothing that this run wrote matches `{shown}`" if is_pattern else f"this run did not write {shown}"
     named = ", ".join(map(show_path, written[:_MOST_NAMED])) + (", ..." if len(written) > _MOST_NAMED else "")
     return Mismatch(ReasonKind.OUTPUT_MISSING, f"{told}; it wrote {named or 'nothing at all'}")
+
+
+def compare_bytes(actual: Content, baseline: Content, *, shown_as: str, redact: Redact) -> Mismatch | None:
+    """Compare what two files hold, of archives the plain content.
+
+    Raises:
+        UnreadableError: one of them cannot be read.
+    """
+    found = _find_parts(actual, baseline)
+    if found is None:
+        return None
+    place, ours, theirs = found
+    message = compose(_write_headline(place, ours, theirs, shown_as), _write_dump(place, ours, theirs, redact))
+    return Mismatch(ReasonKind.OUTPUT_DIFFERS, message)
+
+
+def has_equal_bytes(actual: Content, baseline: Content) -> bool:
+    """Tell whether two files hold the same bytes as they lie on the disk.
+
+    Raises:
+        UnreadableError: one of them cannot be read.
+    """
+    if read_size(actual) != read_size(baseline):
+        return False
+    pairs = zip(read_raw_chunks(actual), read_raw_chunks(baseline), strict=False)
+    return all(one == other for one, other in pairs) and read_size(actual) == read_size(baseline)
+
+
+def has_equal_content(actual: Content, baseline: Content) -> bool:
+    """Tell whether two files hold the same, of archives the plain content.
+
+    Raises:
+        UnreadableError: one of them cannot be read.
+    """
+    return all(one == other for one, other in zip_longest(read_chunks(actual), read_chunks(baseline)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a file holds around the first difference, from byte `start` on, and the size of the whole.
+
+    `around` is more of it, as text, since the bytes that are shown can be the middle of a secret.
+    """
+
+    start: int
+    data: bytes
+    around: str
+    size_bytes: int
+    is_whole: bool
+
+
+def _find_parts(actual: Content, baseline: Content) -> tuple[int, _Part, _Part] | None:
+    ours, theirs = read_chunks(actual), read_chunks(baseline)
+    passed, before = 0, b""
+    for one, other in zip_longest(ours, theirs, fillvalue=b""):
+        if one != other:
+            place = passed + find_first_difference(one, other)
+            return (
+                place,
+                _make_part(actual, before, one, ours, place),
+                _make_part(baseline, before, other, theirs, place),
+            )
+        passed += len(one)
+        # A part begins on a row, and all chunks but the last are made of whole rows.
+        before = one[-_AROUND_BYTES:]
+    return None
+
+
+def _make_part(content: Content, before: bytes, chunk: bytes, rest: Iterator[bytes], place: int) -> _Part:
+    following = next(rest, b"") if len(chunk) == CHUNK_BYTES else b""
+    first_row = place - place % _ROW_BYTES
+    base = place // CHUNK_BYTES * CHUNK_BYTES - len(before)
+    start = max(0, first_row - _ROWS_BEFORE * _ROW_BYTES)
+    known = before + chunk + following
+    data = known[start - base :][: (_ROWS_BEFORE + _ROWS_AFTER) * _ROW_BYTES]
+    around = known[max(0, place - base - _AROUND_BYTES) : place - base + _AROUND_BYTES].decode("latin-1")
+    if not is_archive(content):
+        return _Part(start, data, around, read_size(content), is_whole=True)
+    size, is_whole = _measure(rest, base + len(before) + len(chunk) + len(following))
+    return _Part(start, data, around, size, is_whole=is_whole)
+
+
+def _measure(rest: Iterator[bytes], size_bytes: int) -> tuple[int, bool]:
+    """Return the size with all that follows, and whether that is all."""
+    try:
+        for chunk in islice(rest, _MOST_MEASURED_BYTES // CHUNK_BYTES):
+            size_bytes += len(chunk)
+        return size_bytes, next(rest, b"") == b""
+    except VastError:
+        return size_bytes, False
+
+
+def _write_headline(place: int, ours: _Part, theirs: _Part, shown_as: str) -> str:
+    ours_ends, theirs_ends = place >= ours.size_bytes, place >= theirs.size_bytes
+    if ours_ends or theirs_ends:
+        whose, other = ("it", "its baseline goes") if ours_ends else ("its baseline", "it goes")
+        return f"{shown_as} differs from its baseline: {whose} ends after {count_of(place, 'byte')}, and {other} on"
+    return f"{shown_as} differs from its baseline, first at byte {place:,} (offset {place:#x}, counted from 0)"
+
+
+def _write_dump(place: int, ours: _Part, theirs: _Part, redact: Redact) -> Iterator[str]:
+    yield f"the output has {_write_size(ours)}, its baseline {_write_size(theirs)}"
+    if any(_holds_secret(part.around, redact) for part in (ours, theirs)):
+        yield NOT_SHOWN
+        return
+    for at in range(0, max(len(ours.data), len(theirs.data)), _ROW_BYTES):
+        row, other = ours.data[at : at + _ROW_BYTES], theirs.data[at : at + _ROW_BYTES]
+        offset = ours.start + at
+        if row == other:
+            yield _write_row(" ", offset, row)
+        else:
+            yield _write_row("-", offset, other)
+            yield _write_row("+", offset, row)
+            if offset <= place < offset + _ROW_BYTES:
+                yield _write_marks(row, other)
+
+
+def _holds_secret(text: str, redact: Redact) -> bool:
+    """Tell whether a secret is among bytes; in UTF-16 and UTF-32 there are zeros between its characters."""
+    return any(redact(one) != one for one in {text, text.replace("\0", "")})
+
+
+def _write_row(sign: str, offset: int, data: bytes) -> str:
+    text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data)
+    return f"{sign} {offset:08x}  {data.hex(' '):<{3 * _ROW_BYTES}} |{text}|"
+
+
+def _write_marks(row: bytes, other: bytes) -> str:
+    longest = max(len(row), len(other))
+    return (
+        "?" + " " * 11 + " ".join("^^" if row[at : at + 1] != other[at : at + 1] else "  " for at in range(longest))
+    ).rstrip()
+
+
+def _write_size(part: _Part) -> str:
+    return f"{'' if part.is_whole else 'more than '}{count_of(part.size_bytes, 'byte')}"
+
+
+def check_existence(declared: DeclaredOutput, actual: Content, *, shown_as: str) -> Mismatch | None:
+    """Check a file's size on the disk against `min_bytes` and `max_bytes`.
+
+    Raises:
+        UnreadableError: it is gone or no regular file.
+    """
+    size = read_size(actual)
+    if declared.min_bytes is not None and size < declared.min_bytes:
+        bound = f"less than min_bytes: {declared.min_bytes}"
+    elif declared.max_bytes is not None and size > declared.max_bytes:
+        bound = f"more than max_bytes: {declared.max_bytes}"
+    else:
+        return None
+    return Mismatch(ReasonKind.OUTPUT_DIFFERS, f"{shown_as} has {count_of(size, 'byte')}, {bound}")
+
+
+class Size(NamedTuple):
+    """Width and height as the file states them: pixels, or in an SVG a length with its unit."""
+
+    width: str
+    height: str
+
+    def __str__(self) -> str:
+        """Return `640 x 480`."""
+        return f"{self.width} x {self.height}"
+
+
+def compare_image_sizes(actual: Content, baseline: Content, *, shown_as: str) -> Mismatch | None:
+    """Compare width and height of two images (PNG, JPEG, GIF, WebP, BMP, SVG), read from the beginning of the files.
+
+    Raises:
+        UnreadableError: one of them cannot be read, or is not an image of these kinds.
+    """
+    ours, theirs = _read_image_size(actual), _read_image_size(baseline)
+    if ours == theirs:
+        return None
+    return Mismatch(ReasonKind.OUTPUT_DIFFERS, f"{shown_as} is {ours}, its baseline {theirs} (width x height)")
+
+
+def find_size(head: bytes) -> Size | None:
+    """Find the size in the beginning of an image; None when it is no image, or cut short before it."""
+    for sign, find in _IMAGE_KINDS:
+        if head.startswith(sign):
+            try:
+                width, height = find(head)
+            except (struct.error, ValueError):
+                return None
+            return Size(str(width), str(height))
+    return _find_svg_size(head)
+
+
+def _read_image_size(content: Content) -> Size:
+    size = find_size(b"".join(islice(read_chunks(content), _HEAD_CHUNKS)))
+    if size is None:
+        raise UnreadableError(content.side, "is no PNG, JPEG, GIF, WebP, BMP or SVG whose size can be read")
+    return size
+
+
+def _png(head: bytes) -> tuple[int, int]:
+    if head[12:16] != b"IHDR":
+        raise ValueError
+    return _unpack(">II", head, 16)
+
+
+def _gif(head: bytes) -> tuple[int, int]:
+    return _unpack("<HH", head, 6)
+
+
+def _bmp(head: bytes) -> tuple[int, int]:
+    if _unpack("<HH", head, 14) == (12, 0):
+        return _unpack("<HH", head, 18)
+    # A negative height only says that the rows stand from the top down.
+    width, height = _unpack("<ii", head, 18)
+    return abs(width), abs(height)
+
+
+def _jpeg(head: bytes) -> tuple[int, int]:
+    place = 2
+    while head[place : place + 1] == b"\xff":
+        marker, length = struct.unpack_from(">BH", head, place + 1)
+        if marker == 0xFF:
+            place += 1
+        elif marker in _JPEG_WITHOUT_LENGTH:
+            place += 2
+        elif marker in _JPEG_FRAMES:
+            height, width = _unpack(">HH", head, place + 5)
+            return width, height
+        else:
+            place += 2 + length
+    raise ValueError
+
+
+def _webp(head: bytes) -> tuple[int, int]:
+    kind = head[8:16]
+    if kind == b"WEBPVP8 " and head[23:26] == b"\x9d\x01\x2a":
+        width, height = _unpack("<HH", head, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    if kind == b"WEBPVP8L" and head[20:21] == b"\x2f":
+        (bits,) = struct.unpack_from("<I", head, 21)
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if kind == b"WEBPVP8X":
+        low, width, height, high = struct.unpack_from("<HBHB", head, 24)
+        return (width << 16 | low) + 1, (high << 16 | height) + 1
+    raise ValueError
+
+
+def _unpack(form: str, head: bytes, at: int) -> tuple[int, int]:
+    first, second = struct.unpack_from(form, head, at)
+    return first, second
+
+
+def _find_svg_size(head: bytes) -> Size | None:
+    found = _SVG.search(head[: 1 << 20])
+    if found is None:
+        return None
+    parts = {name.decode(): value.decode("utf-8", "replace") for name, value in _SVG_PART.findall(found[1])}
+    if "width" in parts and "height" in parts:
+        return Size(_plain_length(parts["width"]), _plain_length(parts["height"]))
+    corners = parts.get("viewBox", "").replace(",", " ").split()
+    return Size(corners[2], corners[3]) if len(corners) == 4 else None
+
+
+def _plain_length(text: str) -> str:
+    plain = _LENGTH.fullmatch(text)
+    return plain[1] if plain else text
+
+
+_IMAGE_KINDS: tuple[tuple[bytes, Callable[[bytes], tuple[int, int]]], ...] = (
+    (b"\x89PNG\r\n\x1a\n", _png),
+    (b"\xff\xd8\xff", _jpeg),
+    (b"GIF87a", _gif),
+    (b"GIF89a", _gif),
+    (b"RIFF", _webp),
+    (b"BM", _bmp),
+)

@@ -1,6 +1,7 @@
-"""Reads files without trusting them: regular ones only, archives decompressed, in chunks, so that none fills the memory.
+"""The two files of a comparison, its mismatch and its errors; and how files are read without trusting them.
 
-An archive is recognised by its suffix: `.gz`, `.bz2`, `.xz`, `.zst`. Every failure is an `UnreadableError`.
+Only regular files are read, archives are decompressed, and all comes in chunks, so that none fills the memory. An archive is
+recognised by its suffix: `.gz`, `.bz2`, `.xz`, `.zst`. Every failure is an `UnreadableError`.
 """
 
 from __future__ import annotations
@@ -14,16 +15,23 @@ import os
 import stat
 import zlib
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from pytest_golden.compare.model import Content, Side, UnreadableError, VastError
+from pytest_golden.errors import GoldenError
+from pytest_golden.manifest.comparisons import comparison_by_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path, PurePath
 
     from _typeshed import WriteableBuffer
+
+    from pytest_golden.manifest.model import DeclaredOutput
+    from pytest_golden.regression.model import ReasonKind
 
 
 CHUNK_BYTES = 256 << 10
@@ -46,6 +54,50 @@ _PIECE_BYTES = 512
 _PART_BYTES = 1 << 20
 # As much as `xz -9` needs, twice over; an archive may ask for 4 GiB.
 _XZ_MEMORY_BYTES = 160 << 20
+
+
+class Side(StrEnum):
+    """Whose file it is."""
+
+    OUTPUT = "output"
+    BASELINE = "baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One of the two files of a comparison."""
+
+    path: Path
+    side: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Why an output does not hold: the first line of `message` is one sentence, a difference to be read may follow."""
+
+    kind: ReasonKind
+    message: str
+
+
+class UnreadableError(GoldenError):
+    """A file cannot be read as what it should be; the message goes on after the file's name: `is cut short`."""
+
+    def __init__(self, side: Side, message: str) -> None:
+        self.side = side
+        super().__init__(message)
+
+
+class VastError(UnreadableError):
+    """An archive unfolds beyond all bounds; what was read of it is not the whole."""
+
+
+class PatternTimedOutError(GoldenError):
+    """A pattern of the manifest backtracks without end over a text."""
+
+
+def choose_comparison(path: str | PurePath, declared: DeclaredOutput) -> str:
+    """Return the declared comparison; where none is, the one of the file's suffix, through that of an archive."""
+    return declared.compare or comparison_by_suffix(str(path).replace("\\", "/"))
 
 
 def read_chunks(content: Content, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:

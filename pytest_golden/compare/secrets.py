@@ -14,8 +14,16 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.baselines import EXISTS
-from pytest_golden.compare.model import Content, Side, UnreadableError, VastError, choose_comparison
-from pytest_golden.compare.opening import is_archive, read_chunks, read_raw_chunks
+from pytest_golden.compare.opening import (
+    Content,
+    Side,
+    UnreadableError,
+    VastError,
+    choose_comparison,
+    is_archive,
+    read_chunks,
+    read_raw_chunks,
+)
 from pytest_golden.compare.showing import find_first_difference
 from pytest_golden.manifest.comparisons import comparison_by_suffix
 from pytest_golden.redaction.escapes import strip_escapes

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
-from pytest_golden.compare.model import PatternTimedOutError
+from pytest_golden.compare.opening import PatternTimedOutError
 from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:

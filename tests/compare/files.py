@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.comparing import compare_files
-from pytest_golden.compare.model import Content, Side
+from pytest_golden.compare.opening import Content, Side
 from pytest_golden.manifest.model import DeclaredOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_golden.compare.model import Mismatch
+    from pytest_golden.compare.opening import Mismatch
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_golden.compare import text_patterns as patterns
 from pytest_golden.compare.comparing import compare_files
-from pytest_golden.compare.model import choose_comparison
+from pytest_golden.compare.opening import choose_comparison
 from pytest_golden.errors import GoldenError
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression.model import ReasonKind

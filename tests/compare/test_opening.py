@@ -13,8 +13,15 @@ import pytest
 
 from pytest_golden.compare import opening
 from pytest_golden.compare import opening as archives
-from pytest_golden.compare.model import Content, Side, UnreadableError, VastError
-from pytest_golden.compare.opening import read_chunks, read_raw_chunks, read_size
+from pytest_golden.compare.opening import (
+    Content,
+    Side,
+    UnreadableError,
+    VastError,
+    read_chunks,
+    read_raw_chunks,
+    read_size,
+)
 from tests.permissions import without_powers
 from tests.requirement import require
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.compare.model import PatternTimedOutError
+from pytest_golden.compare.opening import PatternTimedOutError
 from pytest_golden.compare.pattern_child import Treatment
 from pytest_golden.compare.text_patterns import MARK, PatternProcess
 from pytest_golden.errors import GoldenError

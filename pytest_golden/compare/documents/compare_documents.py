@@ -27,8 +27,7 @@ from pytest_golden.compare.documents.document_values import (
     position_of,
     write_number,
 )
-from pytest_golden.compare.model import Mismatch, Side, UnreadableError
-from pytest_golden.compare.opening import read_chunks
+from pytest_golden.compare.opening import Mismatch, Side, UnreadableError, read_chunks
 from pytest_golden.compare.showing import LONGEST_REDACTED, compose, count_of, cut, cut_middle, cut_pair, show
 from pytest_golden.compare.text_patterns import PatternProcess
 from pytest_golden.manifest.units import JsonStep, JsonStepKind, parse_json_path
@@ -37,7 +36,7 @@ from pytest_golden.regression.model import ReasonKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_golden.compare.model import Content
+    from pytest_golden.compare.opening import Content
     from pytest_golden.compare.showing import Redact
     from pytest_golden.manifest.model import DeclaredOutput
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from pytest_golden.compare.model import Content, Mismatch, Side, UnreadableError
+from pytest_golden.compare.opening import Content, Mismatch, Side, UnreadableError
 from pytest_golden.compare.showing import (
     MOST_NAMES,
     compose,

@@ -14,8 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.compare.model import Content, UnreadableError
-from pytest_golden.compare.opening import is_archive, read_chunks, read_size
+from pytest_golden.compare.opening import Content, UnreadableError, is_archive, read_chunks, read_size
 from pytest_golden.compare.showing import LONGEST_LINE, count_of, cut, show
 from pytest_golden.compare.tables.model import Format
 from pytest_golden.errors import GoldenError

@@ -14,8 +14,7 @@ from itertools import islice, pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from pytest_golden.compare.model import Content, UnreadableError
-from pytest_golden.compare.opening import is_archive, read_chunks
+from pytest_golden.compare.opening import Content, UnreadableError, is_archive, read_chunks
 from pytest_golden.compare.showing import quote_name
 from pytest_golden.compare.tables.duckdb_engine import QueryError, describe_trouble, open_engine, quote_text
 from pytest_golden.compare.tables.equality import is_wide, part
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
-    from pytest_golden.compare.model import Side
+    from pytest_golden.compare.opening import Side
     from pytest_golden.compare.tables.duckdb_engine import Engine
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:
-    from pytest_golden.compare.model import Side
+    from pytest_golden.compare.opening import Side
 
 
 class Format(StrEnum):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.documents.document_values import find_partner
-from pytest_golden.compare.model import Side
+from pytest_golden.compare.opening import Side
 from pytest_golden.compare.tables.equality import (
     COUNTED_AT_ONCE,
     NUMBER,

@@ -11,8 +11,7 @@ from difflib import SequenceMatcher
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pytest_golden.compare.model import Mismatch
-from pytest_golden.compare.opening import is_archive, read_size
+from pytest_golden.compare.opening import Mismatch, is_archive, read_size
 from pytest_golden.compare.showing import (
     LONGEST_LINE,
     LONGEST_REDACTED,
@@ -32,7 +31,7 @@ from pytest_golden.regression.model import ReasonKind
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from pytest_golden.compare.model import Content
+    from pytest_golden.compare.opening import Content
     from pytest_golden.compare.showing import Redact
     from pytest_golden.compare.text.text_lines import Line, UnorderedDifference
     from pytest_golden.manifest.model import DeclaredOutput

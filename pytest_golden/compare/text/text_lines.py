@@ -14,14 +14,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from pytest_golden.compare.model import UnreadableError
-from pytest_golden.compare.opening import read_chunks
+from pytest_golden.compare.opening import UnreadableError, read_chunks
 from pytest_golden.compare.showing import find_first_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from pytest_golden.compare.model import Content
+    from pytest_golden.compare.opening import Content
     from pytest_golden.compare.text_patterns import PatternProcess
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.compare.model import Content, Side, UnreadableError
+from pytest_golden.compare.opening import Content, Side, UnreadableError
 from pytest_golden.compare.tables.duckdb_engine import QueryError, describe_trouble, find_bad_line, open_engine
 from pytest_golden.compare.tables.model import Format
 from pytest_golden.errors import GoldenError
