@@ -10,7 +10,7 @@ from pytest_golden.cli import options
 from pytest_golden.cli.screen import answer, print_indented, styled
 from pytest_golden.cycle.model import CycleEventType, CycleVerdict
 from pytest_golden.cycle.rules import FAILURE, SUCCESS, get_final_status
-from pytest_golden.cycle.service import CommandCycle, CycleRequest
+from pytest_golden.cycle.service import CommandCycle
 from pytest_golden.errors import SettingsError
 from pytest_golden.report.result_text import make_visible, summarize_reasons
 
@@ -65,15 +65,17 @@ def run(arguments: argparse.Namespace) -> int:
         given = getattr(arguments, name)
         if given is not None and not given.strip():
             raise SettingsError(f"--{name} is empty")
-    request = CycleRequest(
+    cycle = CommandCycle(
         manifest=options.locate_manifest(settings),
         improve=arguments.improve,
         review=arguments.review,
         limits=_read_limits(arguments),
         store=settings.store,
         environment=dict(os.environ),
+        say=options.say,
+        show=_show_line,
+        on_event=_tell,
     )
-    cycle = CommandCycle(request, say=options.say, show=_show_line, on_event=_tell)
     with options.raise_when_ended():
         found = cycle.run() if arguments.resume is None else cycle.resume(arguments.resume or None)
     answer(arguments, found.to_dict(), lambda console: _show(console, found))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_golden.cli import options
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.verify.base_worktree import PrivateFolder, find_base, find_checkout, read_head
-from pytest_golden.verify.gates import VARIABLES_OF_HOOKS, GatePlace, HeadGate, clean_environment, start_gate, use_store
+from pytest_golden.verify.gates import VARIABLES_OF_HOOKS, GatePlace, clean_environment, start_gate, use_store
 
 if TYPE_CHECKING:
     import argparse
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.comparison import Comparison, SideRuns
     from pytest_golden.settings import GoldenSettings
     from pytest_golden.verify.gates import BaseCommit, HeadCommit
-    from pytest_golden.verify.model import Verification, VerificationRequest
+    from pytest_golden.verify.model import Verification
 
 _INTERRUPTED = 2
 _DEFAULT_REPEAT = 10
@@ -126,28 +125,28 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         # End the gate before the lock is released, so that it does not take the lock for nobody.
         held.callback(gate.process.end)
         options.say(_describe(base, head))
-        from pytest_golden.verify.model import VerificationRequest
+        with _watch() as (say_above, show):
+            from pytest_golden.verify import service
 
-        request = VerificationRequest(
-            manifest=manifest,
-            base=base,
-            checkout=checkout,
-            private=private.path,
-            store=settings.store,
-            environment=place.environment,
-            repeat=arguments.repeat,
-            reuses=not arguments.fresh,
-        )
-        found = _run_beside(request, declared, HeadGate(head, gate, place, floor == "accept", turn))
+            verifier = service.Verifier(
+                manifest=manifest,
+                declared=declared,
+                base=base,
+                head=head,
+                checkout=checkout,
+                private=private.path,
+                store=settings.store,
+                gate=gate,
+                place=place,
+                turn=turn,
+                repeat=arguments.repeat,
+                accepts_floor=floor == "accept",
+                reuses=not arguments.fresh,
+                say=say_above,
+                show=show,
+            )
+            found = verifier.run()
     return _show(arguments, found)
-
-
-def _run_beside(request: VerificationRequest, declared: Manifest, gate: HeadGate) -> Verification:
-    with _watch() as (say_above, show):
-        from pytest_golden.verify import service
-
-        found: Verification = service.Verifier(request, declared, gate, say=say_above, show=show).run()
-        return found
 
 
 def _describe(base: BaseCommit, head: HeadCommit) -> str:

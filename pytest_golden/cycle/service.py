@@ -37,21 +37,6 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class CycleRequest:
-    """A request for a cycle. Without `improve` and `review`, a resumed cycle uses its own.
-
-    `limits` are the given arguments of `CycleConfig`; `store` is the given store, None if none was given.
-    """
-
-    manifest: Path
-    improve: str | None
-    review: str | None
-    limits: Mapping[str, Any]
-    store: str | None
-    environment: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class CycleOutcome:
     """How the cycle ended. `branch` and `commit` are None where nothing was proposed."""
 
@@ -80,9 +65,18 @@ _COUNTED = ("regressions_detected", "improvements_approved", "improvements_rejec
 
 @dataclass(slots=True)
 class CommandCycle:
-    """Walks or resumes a cycle of commands. `say` receives messages, `show` the lines that commands print."""
+    """Walks or resumes a cycle of commands. `say` receives messages, `show` the lines that commands print.
 
-    request: CycleRequest
+    Without `improve` and `review`, a resumed cycle uses its own. `limits` are the given arguments of `CycleConfig`; `store` is
+    the given store, None if none was given.
+    """
+
+    manifest: Path
+    improve: str | None
+    review: str | None
+    limits: Mapping[str, Any]
+    store: str | None
+    environment: Mapping[str, str]
     say: Callable[[str], None]
     show: Callable[[str], None]
     on_event: Callable[[CycleEvent], object] | None = None
@@ -94,23 +88,22 @@ class CommandCycle:
             GoldenError: there is no git checkout or no commit, the base's manifest or the given store cannot be used, or the
                 state cannot be written.
         """
-        request = self.request
-        if not request.improve or not request.review:
+        if not self.improve or not self.review:
             raise SettingsError("a new cycle wants both --improve CMD and --review CMD")
-        checkout = find_checkout(request.manifest.parent)
+        checkout = find_checkout(self.manifest.parent)
         base = find_commit(checkout, "HEAD")
         if run_git(checkout, "status", "--porcelain").stdout:
             self.say(f"there are edits that are not committed: the cycle works on {base[:12]}, without them")
-        floor = read_base_floor(checkout, base, request.manifest)
+        floor = read_base_floor(checkout, base, self.manifest)
         if floor.manifest is None and floor.file.exists():
             raise SettingsError(f"{floor.file.name} is not committed: the cycle goes by what is, so commit it first")
         clear_leftovers(checkout, floor.root, self.say)
         notes = {
             "base": base,
-            "improve": request.improve,
-            "review": request.review,
-            "has_secrets": redact([request.improve, request.review]) != [request.improve, request.review],
-            "limits": dict(request.limits),
+            "improve": self.improve,
+            "review": self.review,
+            "has_secrets": redact([self.improve, self.review]) != [self.improve, self.review],
+            "limits": dict(self.limits),
             "git_settings": worktree.read_git_settings(checkout),
         }
         return self._walk(floor, notes, None)
@@ -121,32 +114,31 @@ class CommandCycle:
         Raises:
             GoldenError: there is none, it has ended, or its commands hold secrets, which are not stored, and must be given.
         """
-        request = self.request
-        checkout = find_checkout(request.manifest.parent)
-        present = read_base_floor(checkout, find_commit(checkout, "HEAD"), request.manifest)
+        checkout = find_checkout(self.manifest.parent)
+        present = read_base_floor(checkout, find_commit(checkout, "HEAD"), self.manifest)
         cycle_id = cycle_id or find_unfinished(present.root)
         notes = dict(read_notes(present.root, cycle_id))
         if "base" not in notes:
             raise SettingsError(f"{cycle_id} is no cycle of commands: take it up with `CycleRunner.resume`")
-        if notes["has_secrets"] and not (request.improve and request.review):
+        if notes["has_secrets"] and not (self.improve and self.review):
             raise SettingsError(
                 "the cycle's commands hold secrets, which are not kept: give --improve and --review again"
             )
-        notes |= {"improve": request.improve or notes["improve"], "review": request.review or notes["review"]}
-        notes["limits"] = {**notes["limits"], **request.limits}
-        return self._walk(read_base_floor(checkout, notes["base"], request.manifest), notes, cycle_id)
+        notes |= {"improve": self.improve or notes["improve"], "review": self.review or notes["review"]}
+        notes["limits"] = {**notes["limits"], **self.limits}
+        return self._walk(read_base_floor(checkout, notes["base"], self.manifest), notes, cycle_id)
 
     def _walk(self, floor: BaseFloor, notes: Mapping[str, Any], cycle_id: str | None) -> CycleOutcome:
         config = _make_config(floor, notes["limits"])
-        store = find_store_place(self.request.store, find_state_folder(floor.root))
+        store = find_store_place(self.store, find_state_folder(floor.root))
         if store is not None:
             # Otherwise every command would run before the gate refuses another program's file and the cycle fails.
             store.parse()
         with PrivateFolder(outside=floor.checkout) as scratch:
             steps = CommandSteps(
                 *(floor, notes, scratch.path),
-                store=self.request.store,
-                environment=self.request.environment,
+                store=self.store,
+                environment=self.environment,
                 show=self.show,
                 # The runner is made of these steps, and asked for the time only when it walks them.
                 seconds_left=lambda: runner.seconds_left,
@@ -156,7 +148,7 @@ class CommandCycle:
                 CycleStep.REVIEW: steps.review,
                 CycleStep.REGRESSION_CHECKS: steps.check,
             }
-            runner = CycleRunner(config, steps=given, on_event=self.on_event, store=self.request.store, notes=notes)
+            runner = CycleRunner(config, steps=given, on_event=self.on_event, store=self.store, notes=notes)
             try:
                 state = runner.run() if cycle_id is None else runner.resume(cycle_id)
                 if cycle_id is not None:

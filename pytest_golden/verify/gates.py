@@ -25,7 +25,6 @@ from pytest_golden.storage.folder import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from contextlib import ExitStack
 
 
 # A gate that is interrupted ends its pipeline by a ladder of its own and records what it has.
@@ -97,20 +96,6 @@ class BaseCommit(NamedTuple):
     ref_commit: str
     commit: str
     manifest: Path | None
-
-
-@dataclass(frozen=True, slots=True)
-class HeadGate:
-    """The head's own gate, starting or running. It waits for the workspace's lock, which `turn` holds until it is closed.
-
-    `place` is where projects are run again; `accepts_floor` tells whether a weakened floor is accepted.
-    """
-
-    head: HeadCommit
-    gate: StartedGate
-    place: GatePlace
-    accepts_floor: bool
-    turn: ExitStack
 
 
 @dataclass(frozen=True, slots=True)

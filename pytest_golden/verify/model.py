@@ -4,36 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_golden.regression.comparison import Comparison, Verdict
 from pytest_golden.values.shape import Shape, VersionedShape, form, in_form
 from pytest_golden.verify.gates import HeadCommit
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_golden.verify.gates import BaseCommit
-
 PASSED, REGRESSED, BASE_UNAVAILABLE = 0, 1, 3
-
-
-@dataclass(frozen=True, slots=True)
-class VerificationRequest:
-    """What to verify. `checkout` is the root of the head's checkout, `private` this verification's own folder.
-
-    `store` is the given store, None if none was given; `environment` is that of the gates. `reuses` tells whether recorded
-    results of the base may replace new runs.
-    """
-
-    manifest: Path
-    base: BaseCommit
-    checkout: Path
-    private: Path
-    store: str | None
-    environment: Mapping[str, str]
-    repeat: int
-    reuses: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import DeclaredOutput, Manifest
     from pytest_golden.regression.comparison import Comparison
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.verify.gates import GatePlace, GateReport, HeadGate, StartedGate
-    from pytest_golden.verify.model import VerificationRequest
+    from pytest_golden.verify.gates import BaseCommit, GatePlace, GateReport, HeadCommit, StartedGate
 
 # The name of the log that is kept of a side that broke down, and what to do then.
 _KEPT_OF_BASE = ("verify-base.log", "Mend that, or give a --base that can be run")
@@ -47,11 +46,27 @@ _KEPT_OF_HEAD = ("verify-head.log", "Mend that; `pytest --golden` shows it too")
 
 @dataclass(slots=True)
 class Verifier:
-    """One verification. `say` receives messages, `show` what is running, if a person watches."""
+    """One verification. `say` receives messages, `show` what is running, if a person watches.
 
-    request: VerificationRequest
-    manifest: Manifest
-    gate: HeadGate
+    `checkout` is the root of the head's checkout, `private` this verification's own folder, `store` the given store, None if
+    none was given. `gate` is the head's own gate, starting or running: it waits for the workspace's lock, which `turn` holds
+    until it is closed. `place` is where projects are run again. `accepts_floor` tells whether a weakened floor is accepted,
+    `reuses` whether recorded results of the base may replace new runs.
+    """
+
+    manifest: Path
+    declared: Manifest
+    base: BaseCommit
+    head: HeadCommit
+    checkout: Path
+    private: Path
+    store: str | None
+    gate: StartedGate
+    place: GatePlace
+    turn: ExitStack
+    repeat: int
+    accepts_floor: bool
+    reuses: bool
     say: Callable[[str], None]
     show: Callable[[str], None] | None = None
     head_run_ids: list[str] = field(default_factory=list, init=False)
@@ -65,12 +80,12 @@ class Verifier:
         """
         location = self._find_store()
         record = VerificationRecord(location, self._warn)
-        if self.request.base.manifest is None:
+        if self.base.manifest is None:
             found = self._judge_alone()
             record.keep(found, None, RunIds(tuple(self.head_run_ids)))
             return found
         try:
-            side = BaseSide(self.request, self.manifest, location=location, say=self.say, show=self.show)
+            side = BaseSide(self, location)
         except BaseUnavailableError as error:
             return self._give_up(str(error))
         with side:
@@ -86,9 +101,9 @@ class Verifier:
     def _compare(self, side: BaseSide, record: VerificationRecord) -> Verification:
         base = side.find_runs(record)
         # The head's gate continues only now, so that its results are recorded after the base's.
-        self.gate.turn.close()
+        self.turn.close()
         self.say(f"base: {_count(base.values())}{', from earlier runs' if side.reused else ''}")
-        report = self._finish_head(self.gate.gate)
+        report = self._finish_head(self.gate)
         runs = self._begin_runs(report, base)
         self.say(f"head: {_count(one.head for one in runs.values())}")
         runs |= {name: ProjectRuns(name, base=one) for name, one in base.items() if name not in runs}
@@ -96,7 +111,7 @@ class Verifier:
         unjudged = [reason for reason in map(find_unjudged, runs.values()) if reason is not None]
         if unjudged:
             raise BaseUnavailableError("; ".join(unjudged))
-        comparisons = comparison.compare_runs(self._run_again(runs, side), self.request.repeat)
+        comparisons = comparison.compare_runs(self._run_again(runs, side), self.repeat)
         _refuse_gaps(comparisons, side)
         alike = {one.runs.name for one in comparisons if one.runs.is_skipped_alike}
         found = self._list_weakenings(report, side)
@@ -105,30 +120,30 @@ class Verifier:
         is_excused = len(weakened) < len(found)
         return Verification(
             base=self._describe_base(available=True, reused=side.reused),
-            head=self.gate.head,
+            head=self.head,
             comparisons=comparisons,
             weakened_floor=weakened,
-            is_floor_accepted=self.gate.accepts_floor,
+            is_floor_accepted=self.accepts_floor,
             fails_unexplained=report.fails_unexplained or (is_excused and report.fails_for_skips),
         )
 
     def _judge_alone(self) -> Verification:
         """Judge the head on its own: the base has no manifest."""
-        self.gate.turn.close()
-        report = self._finish_head(self.gate.gate)
-        commit = self.request.base.commit[:12]
+        self.turn.close()
+        report = self._finish_head(self.gate)
+        commit = self.base.commit[:12]
         told = f"the base {commit} has no manifest, so there is nothing to compare with: the head is judged on its own"
         return Verification(
             base=self._describe_base(reason=told, reused=False),
-            head=self.gate.head,
-            comparisons=comparison.compare_runs(self._begin_runs(report, {}), self.request.repeat),
+            head=self.head,
+            comparisons=comparison.compare_runs(self._begin_runs(report, {}), self.repeat),
             fails_unexplained=report.fails_unexplained,
             is_first=True,
         )
 
     def _begin_runs(self, report: GateReport, base: Mapping[str, SideRuns]) -> dict[str, ProjectRuns]:
         runs = {}
-        for project in self.manifest.projects:
+        for project in self.declared.projects:
             result = result_of(report, project.name)
             head = SideRuns.begin(result, identify_failure(result))
             runs[project.name] = ProjectRuns(project.name, base.get(project.name, SideRuns()), head, project.needs)
@@ -136,15 +151,15 @@ class Verifier:
 
     def _list_weakenings(self, report: GateReport, side: BaseSide) -> tuple[Mapping[str, Any], ...]:
         """List the weakenings that the head's gate found and, if the manifest was moved, those that it could not see."""
-        base, head = self.request.base, self.request.manifest
+        base, head = self.base, self.manifest
         found = list(report.weakened_floor)
         if base.manifest is not None and base.manifest != head:
-            names = [project.name for project in self.manifest.projects]
+            names = [project.name for project in self.declared.projects]
             try:
                 changed = base_files.find_changed_baselines(base.manifest.parent, base.commit, head.parent, names)
             except GoldenError as error:
                 raise BaseUnavailableError(str(error)) from None
-            weakenings = find_weakenings(side.manifest, self.manifest, not_run={}, changed_baselines=changed)
+            weakenings = find_weakenings(side.manifest, self.declared, not_run={}, changed_baselines=changed)
             told = (redact(weakening.to_dict()) for weakening in weakenings)
             found += [one for one in told if one not in found]
         return tuple(found)
@@ -158,7 +173,7 @@ class Verifier:
         return runs | {name: replace(runs[name], base=one) for name, one in side.run_anew(names).items()}
 
     def _run_again(self, runs: Mapping[str, ProjectRuns], side: BaseSide) -> dict[str, ProjectRuns]:
-        told, repeat = dict(runs), self.request.repeat
+        told, repeat = dict(runs), self.repeat
         # A project that is skipped when it is run again never counts, so the number of rounds is limited too.
         for turn in range(2 * repeat):
             wanted = comparison.choose_repeats(told, repeat)
@@ -172,22 +187,22 @@ class Verifier:
         return told
 
     def _repeat_head(self, names: Sequence[str], turn: int) -> Mapping[str, GoldenProjectResult]:
-        private = self.request.private
-        gate = start_gate(self.gate.place, private, f"head-{turn}", gates.keep_aside(private), projects=names)
+        private = self.private
+        gate = start_gate(self.place, private, f"head-{turn}", gates.keep_aside(private), projects=names)
         return self._finish_head(gate).results
 
     def _finish_head(self, gate: StartedGate) -> GateReport:
         try:
             report = finish_gate(gate, "head", self.show)
         except BrokenDownError as error:
-            raise SettingsError(error.keep(self.manifest.workspace_root, *_KEPT_OF_HEAD)) from None
+            raise SettingsError(error.keep(self.declared.workspace_root, *_KEPT_OF_HEAD)) from None
         if report.run_id is not None:
             self.head_run_ids.append(report.run_id)
         return report
 
     def _find_store(self) -> str | Path | None:
         try:
-            place = find_store_place(self.request.store, prepare_state_folder(self.manifest.workspace_root))
+            place = find_store_place(self.store, prepare_state_folder(self.declared.workspace_root))
         except OSError as error:
             self._warn(f"nothing is recorded: {error}")
             return None
@@ -201,10 +216,10 @@ class Verifier:
         self.say(f"WARNING: {text}")
 
     def _give_up(self, reason: str, *, reused: bool = False) -> Verification:
-        return Verification(self._describe_base(reason=reason, reused=reused), self.gate.head)
+        return Verification(self._describe_base(reason=reason, reused=reused), self.head)
 
     def _describe_base(self, *, available: bool = False, reused: bool, reason: str | None = None) -> BaseFacts:
-        base = self.request.base
+        base = self.base
         return BaseFacts(base.ref, base.commit, base.ref_commit, available, reused, reason)
 
 
@@ -231,24 +246,13 @@ class BaseSide:
     """The base's side of a verification. Use it in a with-block, which removes the worktree.
 
     `run_ids` are the gate runs that were made here, `gaps` what the worktree lacked, `missing` what a failed project lacked
-    in it, by name. `location` is the store, None for none. `say` receives messages, `show` what is running.
+    in it, by name. `location` is the store, None for none.
     """
 
-    def __init__(
-        self,
-        request: VerificationRequest,
-        head: Manifest,
-        *,
-        location: str | Path | None,
-        say: Callable[[str], None],
-        show: Callable[[str], None] | None,
-    ) -> None:
-        self._request = request
-        self._file = request.base.manifest or request.manifest
-        self._workspace_root = head.workspace_root
+    def __init__(self, verifier: Verifier, location: str | Path | None) -> None:
+        self._verifier = verifier
+        self._file = verifier.base.manifest or verifier.manifest
         self._location = location
-        self._say = say
-        self._show = show
         self._held = ExitStack()
         self._place: GatePlace | None = None
         self._count = 0
@@ -257,15 +261,16 @@ class BaseSide:
         self.missing: dict[str, str] = {}
         self.reused = False
         self.manifest = self._read_manifest()
-        self._setup = self.manifest.setup if self.manifest.setup is not None else head.setup
+        declared = verifier.declared
+        self._setup = self.manifest.setup if self.manifest.setup is not None else declared.setup
         folder = self._file.parent
         self.key = BaseKey(
-            commit=request.base.commit,
-            manifest=os.path.relpath(Path(os.path.realpath(folder), self._file.name), request.checkout),
-            environment=digest_environment(self.manifest, head.workspace_root, folder),
+            commit=verifier.base.commit,
+            manifest=os.path.relpath(Path(os.path.realpath(folder), self._file.name), verifier.checkout),
+            environment=digest_environment(self.manifest, declared.workspace_root, folder),
             setup=self._setup,
         )
-        self._baselines = request.manifest.parent / BASELINES_FOLDER
+        self._baselines = verifier.manifest.parent / BASELINES_FOLDER
         self._lacking = self._find_lacking_baselines()
 
     def find_runs(self, record: VerificationRecord) -> dict[str, SideRuns]:
@@ -277,7 +282,7 @@ class BaseSide:
         names = [project.name for project in self.manifest.projects]
         if self._setup is None:
             self._refuse_lacking_baselines(self._lacking)
-        found = record.find_base(self.key, names) if self._request.reuses and names else None
+        found = record.find_base(self.key, names) if self._verifier.reuses and names else None
         if found is not None:
             self.reused = True
             return found
@@ -323,23 +328,25 @@ class BaseSide:
         try:
             place = self._get_place()
             self._count += 1
-            gate = start_gate(place, self._request.private, f"base-{self._count}", projects=names)
-            report = finish_gate(gate, "base", self._show)
+            gate = start_gate(place, self._verifier.private, f"base-{self._count}", projects=names)
+            report = finish_gate(gate, "base", self._verifier.show)
         except BaseUnavailableError:
             raise
         except BrokenDownError as error:
-            raise BaseUnavailableError(error.keep(self._workspace_root, *_KEPT_OF_BASE)) from None
+            raise BaseUnavailableError(error.keep(self._verifier.declared.workspace_root, *_KEPT_OF_BASE)) from None
         except (GoldenError, OSError) as error:
             raise BaseUnavailableError(str(error)) from None
         finally:
             if self._place is not None:
-                lost = keep_spooled(self._place.manifest, self._request.store, self._workspace_root)
+                lost = keep_spooled(self._place.manifest, self._verifier.store, self._verifier.declared.workspace_root)
                 if lost is not None:
-                    self._say(f"WARNING: {lost}")
+                    self._verifier.say(f"WARNING: {lost}")
         if report.run_id is not None:
             self.run_ids.append(report.run_id)
         elif self._location is not None:
-            self._say("WARNING: the base's results are not recorded: neither the store nor the spool took them")
+            self._verifier.say(
+                "WARNING: the base's results are not recorded: neither the store nor the spool took them"
+            )
         return report
 
     def _get_place(self) -> GatePlace:
@@ -352,20 +359,20 @@ class BaseSide:
 
     def _prepare(self) -> GatePlace:
         """Check the base out in a worktree, which is removed at the end, and make its environment."""
-        request, setup = self._request, self._setup
-        self._say(f"base: checking {self.key.commit[:12]} out in a worktree")
-        tree = BaseWorktree(request.checkout, request.private, self.key.commit)
+        verifier, setup = self._verifier, self._setup
+        self._verifier.say(f"base: checking {self.key.commit[:12]} out in a worktree")
+        tree = BaseWorktree(verifier.checkout, verifier.private, self.key.commit)
         self._held.callback(tree.close)
-        environment = BaseEnvironment(request.checkout, tree.root, request.private, request.environment)
+        environment = BaseEnvironment(verifier.checkout, tree.root, verifier.private, verifier.place.environment)
         if setup is not None:
-            self._say("base: running its `setup:`")
+            self._verifier.say("base: running its `setup:`")
         file = tree.root / self.key.manifest
         longest = find_setup_seconds(() if setup is None else load_manifest(file).projects)
         place = environment.prepare(file, setup, longest)
         self.gaps = tree.find_gaps()
         for gap in self.gaps:
-            self._say(f"base: {gap}")
-        return _keep_apart(place, self._location, request.private)
+            self._verifier.say(f"base: {gap}")
+        return _keep_apart(place, self._location, verifier.private)
 
     def _refuse_lacking_baselines(self, lacking: Sequence[str]) -> None:
         if lacking:
@@ -385,7 +392,7 @@ class BaseSide:
         return tuple(path for path in ignored if path not in committed and _is_compared(path, outputs))
 
     def _read_manifest(self) -> Manifest:
-        manifest, commit = self._file, self._request.base.commit
+        manifest, commit = self._file, self._verifier.base.commit
         try:
             text = base_files.read_base_manifest(manifest, commit).text
             return parse_manifest(text or "", f"{commit[:12]}:{manifest.name}", manifest.parent)

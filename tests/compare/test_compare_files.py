@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_golden.compare import compare_files as content_bytes
+from pytest_golden.compare import comparing as content_bytes
 from pytest_golden.compare.comparing import Size, compare_files, find_size
 from pytest_golden.compare.opening import CHUNK_BYTES
 from pytest_golden.manifest.model import DeclaredOutput

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.cycle.model import CycleEventType, CycleStep
 from pytest_golden.cycle.rules import get_final_status
-from pytest_golden.cycle.service import CommandCycle, CycleRequest
+from pytest_golden.cycle.service import CommandCycle
 from tests.repository import MANIFEST
 
 if TYPE_CHECKING:
@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 
 def test_what_reaches_the_branch_after_the_check_is_never_a_success(repository: Repository) -> None:
     said: list[str] = []
-    request = CycleRequest(
-        manifest=repository.folder / MANIFEST,
-        improve="echo '# better' >> lib.py",
-        review="true",
-        limits={"max_improvements": 1},
-        store="none",
-        environment=dict(os.environ),
-    )
 
     def move_the_branch(event: CycleEvent) -> None:
         if (event.event_type, event.step) == (CycleEventType.STEP_DONE, CycleStep.SUMMARY):
@@ -31,7 +23,18 @@ def test_what_reaches_the_branch_after_the_check_is_never_a_success(repository: 
             with pathlib.Path(f"{folder}/lib.py").open("a") as file:
                 file.write("# later\n")
 
-    found = CommandCycle(request, say=said.append, show=said.append, on_event=move_the_branch).run()
+    cycle = CommandCycle(
+        manifest=repository.folder / MANIFEST,
+        improve="echo '# better' >> lib.py",
+        review="true",
+        limits={"max_improvements": 1},
+        store="none",
+        environment=dict(os.environ),
+        say=said.append,
+        show=said.append,
+        on_event=move_the_branch,
+    )
+    found = cycle.run()
     assert (get_final_status(found.state), found.state.verdict) == ("FAILURE", "none")
     assert "is not what was checked" in said[-1]
     assert found.commit is not None
