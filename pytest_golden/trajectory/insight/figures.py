@@ -1,7 +1,7 @@
 """Compute figures of samples: mean, spread, percentiles, confidence intervals and flakiness; and the limits of known metrics.
 
 Sums are exact before they are rounded (`math.fsum`). Neither the largest floats nor the smallest spoil a figure: one that no float can hold is None.
-Intervals are Student's t for a mean and Wilson's for a rate. Quantiles are exact to the last few digits of a float, for whole degrees of freedom.
+Intervals are Student's t for a mean and Wilson's for a rate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 SUCCESS_RATE, LATENCY, QUALITY, ACCURACY = "success_rate", "latency", "quality", "accuracy"
@@ -115,20 +115,12 @@ def measure_spread(values: Sequence[float]) -> tuple[float | None, float | None]
     """Return the variance and the standard deviation of a sample; None for each that is unknown or that no float can hold."""
     if len(values) < 2:
         return None, None
-    # Scaling by a power of two changes no digit and brings all values below one half: no square or sum overflows.
-    exponent = 1 + math.frexp(max(map(abs, values)))[1]
-    scaled = [math.ldexp(value, -exponent) for value in values]
-    mean = mean_of(scaled)
-    deviations = [value - mean for value in scaled]
-    # The second term takes back what rounding the mean has cost.
-    squares = math.fsum(each * each for each in deviations) - math.fsum(deviations) ** 2 / len(scaled)
-    variance = max(squares, 0.0) / (len(scaled) - 1)
-    return _scaled(variance, 2 * exponent), _scaled(math.sqrt(variance), exponent)
+    return _find_exact(statistics.variance, values), _find_exact(statistics.stdev, values)
 
 
-def _scaled(value: float, exponent: int) -> float | None:
+def _find_exact(figure: Callable[[Sequence[float]], float], values: Sequence[float]) -> float | None:
     try:
-        return math.ldexp(value, exponent)
+        return figure(values)
     except OverflowError:
         return None
 
@@ -144,37 +136,38 @@ def _percentile(ordered: Sequence[float], percent: int) -> float:
     return min(max(between, low), high)
 
 
-_MOST_ROUNDS = 100
-_TINY = 1e-300
-# Below it the density is the same from 0 to t, to the last digit.
-_SMALL = 1e-8
-_LEVELLED = 4 * 2.0**-52
-# From here on the series in 1 / df is as good as a float and costs nothing.
-_MANY = 100_000
-_BETA_SERIES_FROM = 100.0
+# From here on the series in 1 / df is as good as a float, and the sum of df / 2 terms slow.
+_MANY = 1_000
 
 
 def normal_quantile(level: float) -> float:
     """Return z with P(|Z| <= z) = level, for a standard normal Z."""
-    z = -NormalDist().inv_cdf((1.0 - level) / 2.0)
-    if level >= 0.5:
-        return z
-    # Near the middle the halved rest has lost digits of the level; one step of Newton's method brings them back.
-    return z - (math.erf(z / math.sqrt(2)) - level) / (2 * NormalDist().pdf(z))
+    return -NormalDist().inv_cdf((1.0 - level) / 2.0)
 
 
 def student_t_quantile(level: float, degrees_of_freedom: int) -> float:
     """Return t with P(|T| <= t) = level, for Student's T and a level between 0 and 1."""
     df = degrees_of_freedom
-    tail = 1.0 - level
     if df == 1:
-        return math.tan(math.pi / 2 * level) if level < 0.5 else 1.0 / math.tan(math.pi / 2 * tail)
-    if df == 2:
-        return level * math.sqrt(2.0 / (tail * (2.0 - tail)))
-    if level < _SMALL:
-        return level / (2.0 * _density(0.0, df))
-    guess = _expand(normal_quantile(level), df)
-    return guess if df >= _MANY else _refine(guess, level, df)
+        return math.tan(math.pi / 2 * level)
+    if df >= _MANY:
+        return _expand(normal_quantile(level), df)
+    low, high = 0.0, math.pi / 2
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if _probability_within(middle, df) < level else (low, middle)
+    return math.sqrt(df) * math.tan(high)
+
+
+def _probability_within(angle: float, df: int) -> float:
+    """Return P(|T| <= t) for t = sqrt(df) * tan(angle). Source: Abramowitz and Stegun 26.7.3 and 26.7.4."""
+    cosine, is_odd = math.cos(angle), df % 2
+    term = cosine if is_odd else 1.0
+    total = term
+    for number in range(2 + is_odd, df, 2):
+        term *= (number - 1) / number * cosine * cosine
+        total += term
+    inside = math.sin(angle) * total
+    return (angle + inside) * 2 / math.pi if is_odd else inside
 
 
 def _expand(z: float, df: int) -> float:
@@ -186,81 +179,6 @@ def _expand(z: float, df: int) -> float:
         (((3 * square + 19) * square + 17) * square - 15) / 384,
     )
     return z * (1 + sum(term / float(df) ** power for power, term in enumerate(terms, 1)))
-
-
-def _refine(guess: float, level: float, df: int) -> float:
-    """Solve for t by Newton's method, in the logarithms of t and of the smaller of the two probabilities.
-
-    The density of log |T| is log-concave, hence so are both probabilities as functions of log t: whichever the start,
-    the steps do not swing after the first one.
-    """
-    in_tail = level >= 0.5
-    wanted = 1.0 - level if in_tail else level
-    log_t = math.log(guess)
-    for _ in range(_MOST_ROUNDS):
-        t = math.exp(log_t)
-        tail, inside = two_sided(t, df)
-        reached = tail if in_tail else inside
-        slope = 2.0 * t * _density(t, df) / reached
-        step = math.log(reached / wanted) / (slope if in_tail else -slope)
-        log_t += step
-        if abs(step) <= _LEVELLED:
-            break
-    return math.exp(log_t)
-
-
-def two_sided(t: float, degrees_of_freedom: int) -> tuple[float, float]:
-    """Return P(|T| > t) and P(|T| <= t) for a positive t; the smaller of the two keeps its digits."""
-    half = degrees_of_freedom / 2.0
-    square = t * t
-    outer = degrees_of_freedom / (degrees_of_freedom + square)
-    inner = square / (degrees_of_freedom + square)
-    # x^a (1 - x)^b / B(a, b) of the incomplete beta function, with b = 1/2 and B(a, 1/2) = sqrt(pi) / ratio.
-    front = math.exp(-half * math.log1p(square / degrees_of_freedom)) * math.sqrt(inner / math.pi) * _gamma_ratio(half)
-    if outer < (half + 1.0) / (half + 2.5):
-        tail = front / half * _beta_fraction(half, 0.5, outer)
-        return tail, 1.0 - tail
-    inside = front / 0.5 * _beta_fraction(0.5, half, inner)
-    return 1.0 - inside, inside
-
-
-def _density(t: float, df: int) -> float:
-    shape = math.exp(-(df + 1) / 2.0 * math.log1p(t * t / df))
-    return shape * _gamma_ratio(df / 2.0) / math.sqrt(df * math.pi)
-
-
-def _gamma_ratio(a: float) -> float:
-    """Return gamma(a + 1/2) / gamma(a). Source of the series: Tricomi and Erdelyi (1951)."""
-    if a < _BETA_SERIES_FROM:
-        return math.gamma(a + 0.5) / math.gamma(a)
-    r = 1.0 / a
-    series = 1 + r * (-1 / 8 + r * (1 / 128 + r * (5 / 1024 + r * (-21 / 32768 + r * (-399 / 262144)))))
-    return math.sqrt(a) * series
-
-
-def _beta_fraction(a: float, b: float, x: float) -> float:
-    """Evaluate the continued fraction of the incomplete beta function by Lentz's method; x < (a + 1) / (a + b + 2).
-
-    Source: Press et al., Numerical Recipes, 6.4 and 5.2.
-    """
-    c, d = 1.0, 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0))
-    value = d
-    for m in range(1, 200 + int(40 * math.sqrt(max(a, b)))):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d = 1.0 / _away_from_zero(1.0 + even * d)
-        c = _away_from_zero(1.0 + even / c)
-        value *= c * d
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d = 1.0 / _away_from_zero(1.0 + odd * d)
-        c = _away_from_zero(1.0 + odd / c)
-        value *= c * d
-        if abs(c * d - 1.0) < _LEVELLED / 4:
-            break
-    return value
-
-
-def _away_from_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY
 
 
 @dataclass(frozen=True, slots=True)
