@@ -145,34 +145,17 @@ def _bounded(sentences: Iterator[str]) -> tuple[str, ...]:
     return tuple(one_line(sentence, 600) for sentence in islice(sentences, _MOST_SENTENCES))
 
 
-# Smaller terms change no digit of the sum.
-_NEGLIGIBLE = 1e-18
-
-
 def binomial_tail(count: int, trials: int, rate: float) -> float:
     """Return the probability of `count` or more successes in `trials` independent trials of probability `rate`.
 
-    The terms are those of the definition, C(n, k) p^k (1-p)^(n-k), the first by the log-gamma function, each next one
-    by its ratio to the one before. A probability below about 1e-308 is 0.0.
+    The terms are those of the definition, C(n, k) p^k (1-p)^(n-k), by the log-gamma function. One below about 1e-308 is 0.0.
     """
-    if count <= 0:
-        return 1.0
-    if count > trials or rate <= 0.0:
+    if count <= 0 or rate >= 1.0:
+        return 1.0 if count <= trials else 0.0
+    if rate <= 0.0:
         return 0.0
-    if rate >= 1.0:
-        return 1.0
-    if count <= trials * rate:
-        # Below the mean the other tail is shorter, and 1 minus its sum loses no digits.
-        return 1.0 - binomial_tail(trials - count + 1, trials, 1.0 - rate)
-    odds = rate / (1.0 - rate)
-    ratio, ratios = 1.0, [1.0]
-    for successes in range(count, trials):
-        ratio *= (trials - successes) / (successes + 1) * odds
-        if ratio < _NEGLIGIBLE:
-            break
-        ratios.append(ratio)
-    logarithm = _log_probability(count, trials, rate) + math.log(math.fsum(ratios))
-    return min(1.0, math.exp(logarithm))
+    more = (math.exp(_log_probability(number, trials, rate)) for number in range(count, trials + 1))
+    return min(1.0, math.fsum(more))
 
 
 def _log_probability(count: int, trials: int, rate: float) -> float:

@@ -6,8 +6,8 @@ and reported as a problem.
 
 from __future__ import annotations
 
-import math
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.trajectory.insight import reflection
@@ -41,25 +41,32 @@ def parse_reflection(reply: object, *, strict: bool = False, min_suggestions: in
     answer = {"suggestions": found.value} if isinstance(found.value, list) else found.value
     if not isinstance(answer, dict):
         return _read_prose(found.text)
-    reader = _FieldReader(answer)
-    read = _read_fields(reader, min_suggestions)
+    problems: list[str] = []
+    read = _read_answer(_by_form(answer), min_suggestions, problems)
     if strict:
-        _refuse_problems(reader.problems, len(read.suggestions), min_suggestions)
+        _refuse_problems(problems, len(read.suggestions), min_suggestions)
     return read
 
 
-def _read_fields(reader: _FieldReader, min_suggestions: int) -> Reflection:
-    analysis, causes, suggestions = reader.analysis(), reader.root_causes(), reader.suggestions()
-    stated = reader.confidence()
+def _read_answer(fields: Mapping[str, Any], min_suggestions: int, problems: list[str]) -> Reflection:
+    """Read the fields of an answer; each of the `problems` is a sentence about what was left out or mended."""
+    analysis = _text_at(fields, "analysis", LONGEST_ANALYSIS)
+    if not analysis:
+        problems.append("analysis is missing: text is wanted")
+    given = _pick(fields, "root_causes")
+    listed = given if isinstance(given, list) else [given]
+    causes = tuple(dict.fromkeys(filter(None, (_as_text(cause, LONGEST_TEXT) for cause in listed[:MOST_CAUSES]))))
+    suggestions = _read_suggestions(_pick(fields, "suggestions"), problems)
+    stated = _read_confidence(_pick(fields, "confidence"), problems)
     confidence = _rate(analysis, causes, suggestions) if stated is None else stated
-    is_thin = not analysis or confidence < 0.5 or len(suggestions) < min_suggestions
+    says_so = str(_pick(fields, "needs_clarification")).strip().lower() in {"true", "yes"}
     return Reflection(
         analysis=analysis,
         root_causes=causes,
         suggestions=suggestions,
-        expected_improvement=reader.expected_improvement(),
+        expected_improvement=_text_at(fields, "expected_improvement"),
         confidence=confidence,
-        needs_clarification=is_thin or reader.needs_clarification(),
+        needs_clarification=not analysis or confidence < 0.5 or len(suggestions) < min_suggestions or says_so,
     )
 
 
@@ -105,18 +112,8 @@ def _refuse_problems(problems: list[str], count: int, min_suggestions: int) -> N
 _MOST_WRAPPINGS = 6
 _TOLD_KEYS = frozenset({"analysis", "suggestions", "rootcauses", "recommendations", "improvements"})
 # Keys under which APIs and models wrap the answer.
-_WRAPPER_KEYS = (
-    "reflection",
-    "result",
-    "response",
-    "output",
-    "answer",
-    "data",
-    "choices",
-    "message",
-    "content",
-    "text",
-)
+_WRAPPINGS = "reflection result response output answer data choices message content text"
+_WRAPPER_KEYS = tuple(_WRAPPINGS.split())
 
 
 class _Found(NamedTuple):
@@ -227,124 +224,94 @@ _CATEGORY_SYNONYMS = {
     "logic": "reasoning",
 }
 _PRIORITY_SYNONYMS = {"critical": "high", "urgent": "high", "normal": "medium", "moderate": "medium", "minor": "low"}
+_WORDS: tuple[tuple[str, type[StrEnum], Mapping[str, str]], ...] = (
+    ("type", reflection.SuggestionType, _TYPE_SYNONYMS),
+    ("category", reflection.SuggestionCategory, _CATEGORY_SYNONYMS),
+    ("priority", Priority, _PRIORITY_SYNONYMS),
+)
 
 
-class _FieldReader:
-    """Reads one answer; `problems` are sentences about what was left out or mended."""
+def _read_confidence(given: Any, problems: list[str]) -> float | None:
+    """Return the confidence that is stated; None when it is not, or makes no sense."""
+    confidence = reflection.read_confidence(given)
+    if confidence is None and isinstance(given, str):
+        confidence = _read_number(given)
+    if confidence is None and given is not None:
+        problems.append(f"confidence {_show(given)} is no number from 0 to 1 and none of high, medium, low")
+    return confidence
 
-    def __init__(self, answer: Mapping[Any, Any]) -> None:
-        self._answer = _by_form(answer)
-        self.problems: list[str] = []
 
-    def analysis(self) -> str:
-        """Return the analysis; empty when there is none."""
-        text = _as_text(_pick(self._answer, "analysis"), LONGEST_ANALYSIS)
-        if not text:
-            self.problems.append("analysis is missing: text is wanted")
-        return text
+def _read_suggestions(given: Any, problems: list[str]) -> tuple[Suggestion, ...]:
+    """Return the suggestions that can be used, in order."""
+    if not isinstance(given, list):
+        problems.append("suggestions is missing: a list is wanted")
+        given = [] if given is None else [given]
+    read = (_read_suggestion(f"suggestion {number}", one, problems) for number, one in enumerate(given, 1))
+    return tuple(filter(None, islice(read, MOST_SUGGESTIONS)))
 
-    def root_causes(self) -> tuple[str, ...]:
-        """Return the causes, each once, in order."""
-        given = _pick(self._answer, "root_causes")
-        listed = given if isinstance(given, list) else [given]
-        texts = (_as_text(cause, LONGEST_TEXT) for cause in listed[:MOST_CAUSES])
-        return tuple(dict.fromkeys(text for text in texts if text))
 
-    def expected_improvement(self) -> str:
-        """Return what is hoped for; empty when nothing is said."""
-        return _as_text(_pick(self._answer, "expected_improvement"), LONGEST_TEXT)
+def _read_suggestion(place: str, given: Any, problems: list[str]) -> Suggestion | None:
+    if isinstance(given, str) and given.strip():
+        problems.append(f"{place} is text: an object is wanted")
+        given = {"description": given}
+    if not isinstance(given, dict):
+        problems.append(f"{place} is {_show(given)}: an object is wanted")
+        return None
+    fields = _by_form(given)
+    specific = _text_at(fields, "specific_text", LONGEST_SPECIFIC)
+    description = _text_at(fields, "description") or specific[:LONGEST_TEXT]
+    if not description:
+        problems.append(f"{place} has no description")
+        return None
+    words = {}
+    for name, kind, synonyms in _WORDS:
+        words[name] = _read_word(f"{place} has", name, fields.get(name), (kind, synonyms), problems)
+    if "" in (words["type"], words["category"]):
+        return None
+    return Suggestion(
+        type=reflection.SuggestionType(words["type"] or infer_type(description)),
+        category=reflection.SuggestionCategory(words["category"] or infer_category(description)),
+        description=description,
+        rationale=_text_at(fields, "rationale"),
+        priority=Priority(words["priority"] or "medium"),
+        specific_text=specific or None,
+        target_section=_text_at(fields, "target_section") or None,
+    )
 
-    def confidence(self) -> float | None:
-        """Return the confidence that is stated; None when it is not, or makes no sense."""
-        given = _pick(self._answer, "confidence")
-        confidence = reflection.read_confidence(given)
-        if confidence is None and isinstance(given, str):
-            confidence = _read_number(given)
-        if confidence is None and given is not None:
-            self.problems.append(f"confidence {_show(given)} is no number from 0 to 1 and none of high, medium, low")
-        return confidence
 
-    def needs_clarification(self) -> bool:
-        """Tell whether the model says that it knows too little."""
-        given = _pick(self._answer, "needs_clarification")
-        return given is True or (isinstance(given, str) and given.strip().lower() in {"true", "yes"})
+def _read_word(
+    place: str, field: str, given: Any, known: tuple[type[StrEnum], Mapping[str, str]], problems: list[str]
+) -> str | None:
+    """Return the word, None when there is none, and empty text for an unknown one."""
+    words, synonyms = known
+    word = given.strip().lower() if isinstance(given, str) else ""
+    word = synonyms.get(word, word)
+    if word in list(words):
+        return word
+    told = f"no {field}" if given is None else f"the {field} {_show(given)}"
+    problems.append(f"{place} {told}: give one of {', '.join(words)}")
+    return None if given is None else ""
 
-    def suggestions(self) -> tuple[Suggestion, ...]:
-        """Return the suggestions that can be used, in order."""
-        given = _pick(self._answer, "suggestions")
-        if not isinstance(given, list):
-            self.problems.append("suggestions is missing: a list is wanted")
-            given = [] if given is None else [given]
-        read = (self._suggestion(number, item) for number, item in enumerate(given[:MOST_SUGGESTIONS], 1))
-        return tuple(suggestion for suggestion in read if suggestion is not None)
 
-    def _suggestion(self, number: int, given: Any) -> Suggestion | None:
-        place = f"suggestion {number}"
-        if isinstance(given, str) and given.strip():
-            self.problems.append(f"{place} is text: an object is wanted")
-            given = {"description": given}
-        if not isinstance(given, dict):
-            self.problems.append(f"{place} is {_show(given)}: an object is wanted")
-            return None
-        fields = _by_form(given)
-        specific = _as_text(_pick(fields, "specific_text"), LONGEST_SPECIFIC)
-        description = _as_text(_pick(fields, "description"), LONGEST_TEXT) or specific[:LONGEST_TEXT]
-        if not description:
-            self.problems.append(f"{place} has no description")
-            return None
-        kind = self._word(place, "type", fields.get("type"), reflection.SuggestionType, _TYPE_SYNONYMS)
-        category = self._word(
-            place, "category", fields.get("category"), reflection.SuggestionCategory, _CATEGORY_SYNONYMS
-        )
-        if kind == "" or category == "":
-            return None
-        priority = self._word(place, "priority", fields.get("priority"), Priority, _PRIORITY_SYNONYMS)
-        return Suggestion(
-            type=reflection.SuggestionType(kind or infer_type(description)),
-            category=reflection.SuggestionCategory(category or infer_category(description)),
-            description=description,
-            rationale=_as_text(_pick(fields, "rationale"), LONGEST_TEXT),
-            priority=Priority(priority or "medium"),
-            specific_text=specific or None,
-            target_section=_as_text(_pick(fields, "target_section"), LONGEST_TEXT) or None,
-        )
-
-    def _word(
-        self, place: str, field: str, given: Any, words: type[StrEnum], synonyms: Mapping[str, str]
-    ) -> str | None:
-        """Return the word, None when there is none, and empty text for an unknown one."""
-        allowed = ", ".join(words)
-        if given is None:
-            self.problems.append(f"{place} has no {field}: give one of {allowed}")
-            return None
-        word = given.strip().lower() if isinstance(given, str) else ""
-        word = synonyms.get(word, word)
-        if word in list(words):
-            return word
-        self.problems.append(f"{place} has the {field} {_show(given)}: give one of {allowed}")
-        return ""
+def _text_at(fields: Mapping[str, Any], name: str, limit: int = LONGEST_TEXT) -> str:
+    return _as_text(_pick(fields, name), limit)
 
 
 def _as_text(given: Any, limit: int) -> str:
     """Return text for text, numbers, lists of them, and objects that hold a description; empty for all else."""
-    if isinstance(given, str):
-        return settle_text(given, limit)
-    if isinstance(given, bool) or given is None:
-        return ""
-    if isinstance(given, (int, float)):
-        return str(given)[:limit]
-    if isinstance(given, list):
-        return settle_text(
-            "\n".join(text for text in (_item_text(item) for item in given[:MOST_CAUSES]) if text), limit
-        )
-    return _item_text(given)[:limit]
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        given = str(given)
+    elif isinstance(given, list):
+        given = "\n".join(filter(None, (_item_text(item) for item in given[:MOST_CAUSES])))
+    elif isinstance(given, dict):
+        given = _item_text(given)
+    return settle_text(given, limit) if isinstance(given, str) else ""
 
 
 def _item_text(given: Any) -> str:
     if isinstance(given, dict):
         fields = _by_form(given)
-        said = _pick(fields, "description") or fields.get("cause") or fields.get("summary")
-        return settle_text(said, LONGEST_TEXT) if isinstance(said, str) else ""
+        given = _pick(fields, "description") or fields.get("cause") or fields.get("summary")
     return settle_text(given, LONGEST_TEXT) if isinstance(given, str) else ""
 
 
@@ -366,13 +333,11 @@ def _pick(fields: Mapping[str, Any], name: str) -> Any:
 
 def _read_number(text: str) -> float | None:
     """Read 0.8, 80% and 80 %."""
-    stripped = text.strip()
-    is_percent = stripped.endswith("%")
+    bare = text.strip()
     try:
-        number = float(stripped.rstrip("% ")) / (100 if is_percent else 1)
+        return reflection.read_confidence(float(bare.rstrip("% ")) / (100 if bare.endswith("%") else 1))
     except ValueError:
         return None
-    return number if math.isfinite(number) and 0 <= number <= 1 else None
 
 
 def _show(value: Any) -> str:
