@@ -182,19 +182,30 @@ class Trajectory(VersionedShape):
             ValueError: unknown importance.
         """
         level = check_word("min_importance", min_importance, Importance)
-        kept = keep_steps(self.steps, level, preserve_first_last=preserve_first_last)
-        snapshots = follow_steps(self.state_snapshots, self.steps, kept) if keep_snapshots else ()
+        ends = {self.steps[0].id, self.steps[-1].id} if preserve_first_last and self.steps else set()
+        levels = {word for word in Importance if word.rank >= level.rank}
+        kept_ids = {step.id for step in self.steps if step.importance in levels or step.id in ends}
+        standins = _nearest_kept_ancestors(self.steps, kept_ids)
+        kept = [_reparented(step, standins) for step in self.steps if step.id in kept_ids]
+        snapshots = _follow_steps(self.state_snapshots, self.steps, standins) if keep_snapshots else ()
         settings = {
             "min_importance": min_importance,
             "preserve_first_last": preserve_first_last,
             "keep_snapshots": keep_snapshots,
         }
-        removed = len(self.steps) - len(kept), len(self.state_snapshots) - len(snapshots)
+        entry = {
+            "settings": settings,
+            "removed_steps": len(self.steps) - len(kept),
+            "removed_snapshots": len(self.state_snapshots) - len(snapshots),
+        }
+        earlier = self.metadata.get("filter_history")
+        history = [*earlier, entry] if isinstance(earlier, list) else [entry]
+        metadata = {**self.metadata, "filter_settings": settings, "filter_history": history}
         return replace(
             self,
             steps=FrozenSequence(kept),
             state_snapshots=FrozenSequence(snapshots),
-            metadata=freeze_mapping("metadata", describe_filter(self.metadata, settings, *removed)),
+            metadata=freeze_mapping("metadata", metadata),
             filtered=True,
         )
 
@@ -423,39 +434,18 @@ def grow_tree(steps: Sequence[Step]) -> tuple[StepNode, ...]:
     return tuple(reversed(children.get(None, [])))
 
 
-def keep_steps(steps: Sequence[Step], min_importance: Importance, *, preserve_first_last: bool) -> tuple[Step, ...]:
-    """Return the steps at or above the level, in order and re-parented, and the first and last ones on request."""
-    ends = {steps[0].id, steps[-1].id} if preserve_first_last and steps else set()
-    levels = {level for level in Importance if level.rank >= min_importance.rank}
-    kept_ids = {step.id for step in steps if step.importance in levels or step.id in ends}
-    standins = _nearest_kept_ancestors(steps, kept_ids)
-    return tuple(_reparented(step, standins) for step in steps if step.id in kept_ids)
-
-
-def follow_steps(
-    snapshots: Sequence[StateSnapshot], steps: Sequence[Step], kept: Sequence[Step]
+def _follow_steps(
+    snapshots: Sequence[StateSnapshot], steps: Sequence[Step], standins: Mapping[str, str | None]
 ) -> tuple[StateSnapshot, ...]:
-    """Return all snapshots; those of a removed step point to the step that replaces it."""
-    kept_ids = {step.id for step in kept}
-    standins = _nearest_kept_ancestors(steps, kept_ids)
+    """Return all snapshots; those of a removed step point to the step that replaces it, else to the last kept one before it."""
+    places: dict[str, str | None] = {}
     last_kept: str | None = None
     for step in steps:
-        last_kept = step.id if step.id in kept_ids else last_kept
-        standins[step.id] = standins[step.id] or last_kept
+        last_kept = step.id if standins[step.id] == step.id else last_kept
+        places[step.id] = standins[step.id] or last_kept
     return tuple(
-        replace(snapshot, step_id=standins[snapshot.step_id]) if snapshot.step_id else snapshot
-        for snapshot in snapshots
+        replace(snapshot, step_id=places[snapshot.step_id]) if snapshot.step_id else snapshot for snapshot in snapshots
     )
-
-
-def describe_filter(
-    metadata: Mapping[str, Any], settings: Mapping[str, Any], removed_steps: int, removed_snapshots: int
-) -> dict[str, Any]:
-    """Return the metadata with `filter_settings` as given and one more line of `filter_history`, counts in it."""
-    earlier = metadata.get("filter_history")
-    entry = {"settings": settings, "removed_steps": removed_steps, "removed_snapshots": removed_snapshots}
-    history = [*earlier, entry] if isinstance(earlier, list) else [entry]
-    return {**metadata, "filter_settings": settings, "filter_history": history}
 
 
 def _nearest_kept_ancestors(steps: Sequence[Step], kept_ids: set[str]) -> dict[str, str | None]:

@@ -10,9 +10,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.clock import monotonic_seconds, new_id
 from pytest_golden.errors import GoldenError
@@ -37,21 +37,14 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from pytest_golden.journal.service import Journal
+
 
 _PROJECT_NAME = "check"
 _REASON = "the check belongs to this expectation"
 # How much longer than its time limit a check stays claimed: to prepare a view, and to wait for the store.
 _SLACK_SECONDS = 120
 _MOST_PAGES_AT_ONCE = 4
-# An expectation that was answered in the meantime may have hidden another one that an older orphan fits.
-_BETWEEN_LOOKS_AT_ALL = timedelta(hours=1)
-
-
-class _HasSweptStore(Protocol):
-    @property
-    def swept_store(self) -> SweptStore:
-        """The journal's store, with the time and the rules of agents."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +92,7 @@ class Heartbeat:
 
     def __init__(
         self,
-        journal: _HasSweptStore,
+        journal: Journal,
         *,
         gateway: Gateway | None = None,
         workspace_root: Path | str | None = None,
@@ -117,7 +110,6 @@ class Heartbeat:
         self._budget_seconds = budget_seconds
         self._stop = threading.Event()
         self._seen: LastNumbers | None = None
-        self._seen_all_at: datetime | None = None
 
     def beat(self) -> HeartbeatReport:
         """Resolve what is due, run the checks that are due, route orphans again, and report what was done.
@@ -140,23 +132,12 @@ class Heartbeat:
     def _reroute(self) -> int:
         with self._swept.store.read() as connection:
             known = find_last_numbers(connection)
-        # Orphans stay orphans until something new is recorded.
+        # Orphans stay orphans until something new is recorded, and the first beat examines all.
         if known == self._seen:
             return 0
-        now = self._swept.now()
-        since = self._find_since(known, now)
-        rerouted = reroute_orphans(self._swept, now, since)
+        rerouted = reroute_orphans(self._swept, self._swept.now(), self._seen)
         self._seen = known
-        if since is None:
-            self._seen_all_at = now
         return rerouted
-
-    def _find_since(self, known: LastNumbers, now: datetime) -> LastNumbers | None:
-        """Return the last numbers of the previous beat; None to examine everything: once an hour, and in another store."""
-        if self._seen is None or self._seen_all_at is None or now - self._seen_all_at >= _BETWEEN_LOOKS_AT_ALL:
-            return None
-        is_other = known.expectation < self._seen.expectation or known.signal < self._seen.signal
-        return None if is_other else self._seen
 
     def _run_due(self) -> tuple[tuple[CheckRun, ...], int]:
         with self._swept.store.read() as connection:
