@@ -190,30 +190,52 @@ def check_timeout(seconds: object, field: str = "timeout_seconds") -> float:
     return amount
 
 
-def check_count(field: str, count: object, least: int = 0) -> None:
-    """Raise a `ValueError` for anything but a whole number, `least` or more."""
+def check_count(field: str, count: object, least: int = 0) -> int:
+    """Return a whole number, `least` or more. Raise a `ValueError` for anything else."""
     if isinstance(count, bool) or not isinstance(count, int) or count < least:
         raise ValueError(f"{field} must be a whole number, {least} or more, not {show(count)}")
+    return count
 
 
-def check_flag(field: str, flag: object) -> None:
-    """Raise a `ValueError` for anything but True and False."""
+def check_flag(field: str, flag: object) -> bool:
+    """Return True or False. Raise a `ValueError` for anything else."""
     if not isinstance(flag, bool):
         raise ValueError(f"{field} must be True or False, not {show(flag)}")  # noqa: TRY004 - one kind of refusal
+    return flag
 
 
-def check_any_text(field: str, text: object, *, is_optional: bool = False) -> None:
-    """Raise a `ValueError` for anything but text, which may be blank; `is_optional` allows None."""
-    if not isinstance(text, str) and not (is_optional and text is None):
-        kind = "text or None" if is_optional else "text"
-        raise ValueError(f"{field} must be {kind}, not {show(text)}")
+def check_any_text(field: str, text: object) -> str:
+    """Return a text, which may be blank. Raise a `ValueError` for anything else."""
+    if not isinstance(text, str):
+        raise ValueError(f"{field} must be text, not {show(text)}")  # noqa: TRY004 - one kind of refusal
+    return text
 
 
-def check_confidence(confidence: object) -> float:
-    """Return a confidence as a float. Raise a `ValueError` for anything but a number from 0 to 1."""
+def check_optional_text(field: str, text: object) -> str | None:
+    """Return a text, which may be blank, or None. Raise a `ValueError` for anything else."""
+    if text is not None and not isinstance(text, str):
+        raise ValueError(f"{field} must be text or None, not {show(text)}")
+    return text
+
+
+def check_task(field: str, task: object) -> str:
+    """Return a text of up to 10,000 characters, which may be blank. Raise a `ValueError` for anything else."""
+    checked = check_any_text(field, task)
+    if len(checked) > MOST_TASK_CHARACTERS:
+        raise ValueError(f"{field} has {len(checked):,} characters; at most {MOST_TASK_CHARACTERS:,} are kept")
+    return checked
+
+
+def check_steps(field: str, steps: Any) -> tuple[str, ...]:
+    """Return a tuple of up to 1,000 texts. Raise a `ValueError` for anything else."""
+    return check_texts(field, steps, MOST_STEPS)
+
+
+def check_confidence(field: str, confidence: object) -> float:
+    """Return a number from 0 to 1 as a float. Raise a `ValueError` for anything else."""
     amount = _find_amount(confidence)
     if amount is None or amount > 1:
-        raise ValueError(f"confidence must be a number from 0 to 1, not {show(confidence)}")
+        raise ValueError(f"{field} must be a number from 0 to 1, not {show(confidence)}")
     return amount
 
 

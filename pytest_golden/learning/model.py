@@ -11,7 +11,7 @@ from typing import Any
 from pytest_golden.clock import iso_utc, new_id, utc_now
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning import memories
-from pytest_golden.values.checking import check_text, check_time
+from pytest_golden.values.checking import Checked, check_text, check_time, checked
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.shape import Shape, VersionedShape
 
@@ -20,7 +20,7 @@ Embedder = Callable[[Sequence[str]], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProductionOutcome(VersionedShape):
+class ProductionOutcome(Checked, VersionedShape):
     """The work of an agent or a pipeline.
 
     `execution_path` names the steps in order. `result` is any JSON content. `execution_time` is in seconds, None when
@@ -31,67 +31,43 @@ class ProductionOutcome(VersionedShape):
             result or context of 1 MiB. The message names the field.
     """
 
-    task_description: str
-    agent_name: str
-    execution_path: tuple[str, ...]
-    result: Any
-    success: bool
-    error_message: str | None = None
-    execution_time: float | None = None
-    timestamp: datetime = field(default_factory=utc_now)
-    context: Mapping[str, Any] = field(default_factory=FrozenDict)
-    outcome_id: str = field(default_factory=lambda: new_id("outcome"))
-
-    def __post_init__(self) -> None:
-        settle = object.__setattr__
-        memories.check_any_text("task_description", self.task_description)
-        if len(self.task_description) > memories.MOST_TASK_CHARACTERS:
-            excess = f"task_description has {len(self.task_description):,} characters"
-            raise ValueError(f"{excess}; at most {memories.MOST_TASK_CHARACTERS:,} are kept")
-        check_text("agent_name", self.agent_name)
-        check_text("outcome_id", self.outcome_id)
-        settle(self, "execution_path", memories.check_texts("execution_path", self.execution_path, memories.MOST_STEPS))
-        settle(self, "result", memories.freeze_json("result", self.result))
-        memories.check_flag("success", self.success)
-        memories.check_any_text("error_message", self.error_message, is_optional=True)
-        settle(self, "execution_time", memories.check_seconds("execution_time", self.execution_time))
-        settle(self, "timestamp", check_time("timestamp", self.timestamp))
-        settle(self, "context", memories.freeze_json_mapping("context", self.context))
+    task_description: str = field(metadata=checked(memories.check_task))
+    agent_name: str = field(metadata=checked(check_text))
+    execution_path: tuple[str, ...] = field(metadata=checked(memories.check_steps))
+    result: Any = field(metadata=checked(memories.freeze_json))
+    success: bool = field(metadata=checked(memories.check_flag))
+    error_message: str | None = field(default=None, metadata=checked(memories.check_optional_text))
+    execution_time: float | None = field(default=None, metadata=checked(memories.check_seconds))
+    timestamp: datetime = field(default_factory=utc_now, metadata=checked(check_time))
+    context: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=checked(memories.freeze_json_mapping))
+    outcome_id: str = field(default_factory=lambda: new_id("outcome"), metadata=checked(check_text))
 
     def __hash__(self) -> int:
         return hash(self.outcome_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractedPlan(VersionedShape):
+class ExtractedPlan(Checked, VersionedShape):
     """The strategy that was read from an outcome. `confidence` is 0 to 1.
 
     Raises:
         ValueError: a field has an invalid value; the message names the field.
     """
 
-    outcome_id: str
-    strategy_description: str
-    reasoning_pattern: str
-    tools_sequence: tuple[str, ...] = ()
-    key_decisions: tuple[str, ...] = ()
-    success_factors: tuple[str, ...] = ()
-    failure_factors: tuple[str, ...] = ()
-    confidence: float = 0.5
-    timestamp: datetime = field(default_factory=utc_now)
-    plan_id: str = ""
+    outcome_id: str = field(metadata=checked(check_text))
+    strategy_description: str = field(metadata=checked(check_text))
+    reasoning_pattern: str = field(metadata=checked(check_text))
+    tools_sequence: tuple[str, ...] = field(default=(), metadata=checked(memories.check_steps))
+    key_decisions: tuple[str, ...] = field(default=(), metadata=checked(memories.check_steps))
+    success_factors: tuple[str, ...] = field(default=(), metadata=checked(memories.check_steps))
+    failure_factors: tuple[str, ...] = field(default=(), metadata=checked(memories.check_steps))
+    confidence: float = field(default=0.5, metadata=checked(memories.check_confidence))
+    timestamp: datetime = field(default_factory=utc_now, metadata=checked(check_time))
+    plan_id: str = field(default="", metadata=checked(check_text))
 
     def __post_init__(self) -> None:
-        settle = object.__setattr__
-        for name in ("outcome_id", "strategy_description", "reasoning_pattern"):
-            check_text(name, getattr(self, name))
-        settle(self, "tools_sequence", memories.check_texts("tools_sequence", self.tools_sequence, memories.MOST_STEPS))
-        for name in ("key_decisions", "success_factors", "failure_factors"):
-            settle(self, name, memories.check_texts(name, getattr(self, name), memories.MOST_STEPS))
-        settle(self, "confidence", memories.check_confidence(self.confidence))
-        settle(self, "timestamp", check_time("timestamp", self.timestamp))
-        settle(self, "plan_id", self.plan_id or f"plan_{self.outcome_id}")
-        check_text("plan_id", self.plan_id)
+        object.__setattr__(self, "plan_id", self.plan_id or f"plan_{self.outcome_id}")
+        Checked.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.learning import memories
 from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome, training_value
 from pytest_golden.storage.columns import write_namespace
-from pytest_golden.values.checking import check_mapping, check_text
+from pytest_golden.values.checking import Checked, check_mapping, check_text, checked, optional
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
@@ -46,32 +46,22 @@ _MOST_OF_TASK = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(Checked):
     """The report of an agent, unchanged.
 
     Raises:
         ValueError: an argument is of a wrong kind, or the agent's name is blank or too long to be looked up.
     """
 
-    task: str
+    task: str = field(metadata=checked(memories.check_any_text))
     result: Any
-    success: bool
-    execution_path: Iterable[str]
-    agent_name: str
-    execution_time: float | None = None
-    error_message: str | None = None
-    context: Mapping[str, Any] | None = None
+    success: bool = field(metadata=checked(memories.check_flag))
+    execution_path: Iterable[str] = field(metadata=checked(memories.check_texts))
+    agent_name: str = field(metadata=checked(lambda _, name: check_agent_name(name)))
+    execution_time: float | None = field(default=None, metadata=checked(memories.check_seconds))
+    error_message: str | None = field(default=None, metadata=checked(memories.check_optional_text))
+    context: Mapping[str, Any] | None = field(default=None, metadata=checked(optional(check_mapping)))
     timestamp: datetime = field(default_factory=utc_now)
-
-    def __post_init__(self) -> None:
-        memories.check_any_text("task", self.task)
-        memories.check_flag("success", self.success)
-        object.__setattr__(self, "execution_path", memories.check_texts("execution_path", self.execution_path))
-        check_agent_name(self.agent_name)
-        memories.check_seconds("execution_time", self.execution_time)
-        memories.check_any_text("error_message", self.error_message, is_optional=True)
-        if self.context is not None:
-            check_mapping("context", self.context)
 
     @property
     def is_small(self) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, o
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration, freeze, freeze_mapping
-from pytest_golden.values.checking import Missing, check_text, check_time, check_word
+from pytest_golden.values.checking import Checked, Missing, check_text, check_time, check_word, checked, optional
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
 from pytest_golden.values.shape import Shape, form
@@ -70,32 +70,26 @@ class Step(Shape):
         return bool(self.metadata.get("error") or self.metadata.get("failed"))
 
 
+def _freeze_state(name: str, state: Any) -> Any:
+    if state is None or state is Missing.MISSING:
+        raise ValueError(f"{name} is missing: give the state to keep, any value but None")
+    return freeze(name, state)
+
+
 @dataclass(frozen=True, slots=True)
-class StateSnapshot(Shape):
+class StateSnapshot(Checked, Shape):
     """The state at one time, as the caller describes it, and the step it belongs to, if any.
 
     Raises:
         ValueError: a field has a value that is not allowed; the message names the field and what is.
     """
 
-    id: str
-    timestamp: datetime
-    state: Any = field(metadata=_ANY)
-    reason: str = "checkpoint"
-    step_id: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=_ANY)
-
-    def __post_init__(self) -> None:
-        settle = object.__setattr__
-        check_text("id", self.id)
-        settle(self, "timestamp", check_time("timestamp", self.timestamp))
-        if self.state is None or self.state is Missing.MISSING:
-            raise ValueError("state is missing: give the state to keep, any value but None")
-        settle(self, "state", freeze("state", self.state))
-        check_text("reason", self.reason)
-        if self.step_id is not None:
-            check_text("step_id", self.step_id)
-        settle(self, "metadata", freeze_mapping("metadata", self.metadata))
+    id: str = field(metadata=checked(check_text))
+    timestamp: datetime = field(metadata=checked(check_time))
+    state: Any = field(metadata={**_ANY, **checked(_freeze_state)})
+    reason: str = field(default="checkpoint", metadata=checked(check_text))
+    step_id: str | None = field(default=None, metadata=checked(optional(check_text)))
+    metadata: Mapping[str, Any] = field(default_factory=FrozenDict, metadata={**_ANY, **checked(freeze_mapping)})
 
     def __hash__(self) -> int:
         return hash(self.id)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import fields
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
-from typing import Any, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
@@ -93,3 +98,31 @@ def parse_time(field: str, text: Any) -> datetime:
     except (TypeError, ValueError):
         raise ValueError(f"{field} must be ISO-8601 text such as 2026-01-31T12:00:00Z, not {show(text)}") from None
     return check_time(field, moment)
+
+
+_CHECK = "check"
+
+
+class Checked:
+    """What a frozen dataclass derives from whose fields name their checks by `checked`; each field is kept as its check returns it."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for name, check in _list_checks(type(self)):
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+
+
+def checked(check: Callable[[str, Any], Any]) -> Mapping[str, Any]:
+    """Return the `metadata` of a dataclass field: `check` is called with its name and value, and returns the value to keep."""
+    return {_CHECK: check}
+
+
+def optional(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    """Return a check that also allows None."""
+    return lambda name, value: None if value is None else check(name, value)
+
+
+@cache
+def _list_checks(kind: Any) -> tuple[tuple[str, Callable[[str, Any], Any]], ...]:
+    return tuple((one.name, one.metadata[_CHECK]) for one in fields(kind) if _CHECK in one.metadata)

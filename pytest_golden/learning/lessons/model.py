@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.learning import memories
-from pytest_golden.values.checking import check_text, check_time, check_word
+from pytest_golden.values.checking import Checked, check_text, check_time, check_word, checked, optional
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.shape import Shape, VersionedShape
 
@@ -57,42 +58,37 @@ class LessonChange(StrEnum):
     MERGED = "merged"
 
 
+_TEXT, _OPTIONAL_TEXT = checked(memories.check_any_text), checked(memories.check_optional_text)
+_COUNT, _FLAG = checked(memories.check_count), checked(memories.check_flag)
+_KIND = checked(partial(check_word, words=LessonKind))
+_OPTIONAL_TIME = checked(optional(check_time))
+
+
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Checked):
     """One call of a tool. `plan` rises with each replan.
 
     Raises:
         ValueError: a field has an invalid value; the message names the field.
     """
 
-    tool: str
-    arguments: Mapping[str, Any] = field(default_factory=FrozenDict)
-    success: bool = False
-    error_message: str | None = None
-    plan: int = 1
-
-    def __post_init__(self) -> None:
-        check_text("tool", self.tool)
-        object.__setattr__(self, "arguments", memories.freeze_json_mapping("arguments", self.arguments))
-        memories.check_flag("success", self.success)
-        memories.check_any_text("error_message", self.error_message, is_optional=True)
-        memories.check_count("plan", self.plan, least=1)
+    tool: str = field(metadata=checked(check_text))
+    arguments: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=checked(memories.freeze_json_mapping))
+    success: bool = field(default=False, metadata=checked(memories.check_flag))
+    error_message: str | None = field(default=None, metadata=checked(memories.check_optional_text))
+    plan: int = field(default=1, metadata=checked(partial(memories.check_count, least=1)))
 
 
 @dataclass(frozen=True, slots=True)
-class LessonPattern(Shape):
+class LessonPattern(Checked, Shape):
     """A pattern in attempts. `evidence`: `changed_arguments, failed_tool, worked_tool, error` as far as they apply."""
 
-    kind: LessonKind
-    evidence: Mapping[str, Any]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", check_word("kind", self.kind, LessonKind))
-        object.__setattr__(self, "evidence", memories.freeze_json_mapping("evidence", self.evidence))
+    kind: LessonKind = field(metadata=_KIND)
+    evidence: Mapping[str, Any] = field(metadata=checked(memories.freeze_json_mapping))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkillMemory(VersionedShape):
+class SkillMemory(Checked, VersionedShape):
     """A lesson: what failed, what worked and why.
 
     A recall goes by `evidence["error"]`, the error's text, and `evidence["project"]`, the golden project. `confidence` is 0 to
@@ -103,47 +99,27 @@ class SkillMemory(VersionedShape):
         ValueError: a field has an invalid value; the message names the field.
     """
 
-    lesson: str
-    context: str = ""
-    what_failed: str = ""
-    what_worked: str = ""
-    why: str = ""
-    tool_name: str | None = None
-    kind: str = LessonKind.CORRECTION
-    confidence: float = 0.8
-    evidence: Mapping[str, Any] = field(default_factory=FrozenDict)
-    success_count: int = 0
-    harm_count: int = 0
-    support: int = 1
-    approved: bool = True
-    source: str = LessonSource.RULES
-    superseded_by: str | None = None
-    rejected: bool = False
-    judged_by: str | None = None
-    judged_at: datetime | None = None
-    created_at: datetime = field(default_factory=utc_now)
-    last_used: datetime | None = None
-    id: str = field(default_factory=lambda: new_id("lesson"))
-
-    def __post_init__(self) -> None:
-        settle = object.__setattr__
-        for name in ("lesson", "context", "what_failed", "what_worked", "why"):
-            memories.check_any_text(name, getattr(self, name))
-        for name in ("tool_name", "superseded_by", "judged_by"):
-            memories.check_any_text(name, getattr(self, name), is_optional=True)
-        check_text("id", self.id)
-        for kind, name in ((LessonKind, "kind"), (LessonSource, "source")):
-            settle(self, name, check_word(name, getattr(self, name), kind))
-        settle(self, "confidence", memories.check_confidence(self.confidence))
-        for name in ("success_count", "harm_count", "support"):
-            memories.check_count(name, getattr(self, name))
-        for name in ("approved", "rejected"):
-            memories.check_flag(name, getattr(self, name))
-        settle(self, "evidence", memories.freeze_json_mapping("evidence", self.evidence))
-        settle(self, "created_at", check_time("created_at", self.created_at))
-        for name in ("last_used", "judged_at"):
-            timestamp = getattr(self, name)
-            settle(self, name, None if timestamp is None else check_time(name, timestamp))
+    lesson: str = field(metadata=_TEXT)
+    context: str = field(default="", metadata=_TEXT)
+    what_failed: str = field(default="", metadata=_TEXT)
+    what_worked: str = field(default="", metadata=_TEXT)
+    why: str = field(default="", metadata=_TEXT)
+    tool_name: str | None = field(default=None, metadata=_OPTIONAL_TEXT)
+    kind: str = field(default=LessonKind.CORRECTION, metadata=_KIND)
+    confidence: float = field(default=0.8, metadata=checked(memories.check_confidence))
+    evidence: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=checked(memories.freeze_json_mapping))
+    success_count: int = field(default=0, metadata=_COUNT)
+    harm_count: int = field(default=0, metadata=_COUNT)
+    support: int = field(default=1, metadata=_COUNT)
+    approved: bool = field(default=True, metadata=_FLAG)
+    source: str = field(default=LessonSource.RULES, metadata=checked(partial(check_word, words=LessonSource)))
+    superseded_by: str | None = field(default=None, metadata=_OPTIONAL_TEXT)
+    rejected: bool = field(default=False, metadata=_FLAG)
+    judged_by: str | None = field(default=None, metadata=_OPTIONAL_TEXT)
+    judged_at: datetime | None = field(default=None, metadata=_OPTIONAL_TIME)
+    created_at: datetime = field(default_factory=utc_now, metadata=checked(check_time))
+    last_used: datetime | None = field(default=None, metadata=_OPTIONAL_TIME)
+    id: str = field(default_factory=lambda: new_id("lesson"), metadata=checked(check_text))
 
     def __hash__(self) -> int:
         return hash(self.id)

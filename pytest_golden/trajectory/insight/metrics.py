@@ -18,7 +18,7 @@ from pytest_golden.trajectory.insight import figures
 from pytest_golden.trajectory.insight.figures import ACCURACY, LATENCY, QUALITY, SUCCESS_RATE, mean_of
 from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.trajectory.vocabulary import TrajectoryOutcome, freeze_mapping
-from pytest_golden.values.checking import check_text, check_time, parse_time
+from pytest_golden.values.checking import Checked, check_text, check_time, checked, optional, parse_time
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.json_form import json_form
 from pytest_golden.values.shape import Shape, VersionedShape, form
@@ -30,29 +30,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement(Shape):
+class Measurement(Checked, Shape):
     """A value of a metric, at a time, of a task where it belongs to one. `latency` is in milliseconds.
 
     Raises:
         ValueError: a field has a value that is not allowed; for the value, the message names the metric.
     """
 
-    id: str
-    metric: str
+    id: str = field(metadata=checked(check_text))
+    metric: str = field(metadata=checked(check_text))
     value: float
-    timestamp: datetime
-    task_id: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=form(write=json_form))
+    timestamp: datetime = field(metadata=checked(check_time))
+    task_id: str | None = field(default=None, metadata=checked(optional(check_text)))
+    metadata: Mapping[str, Any] = field(
+        default_factory=FrozenDict, metadata={**form(write=json_form), **checked(freeze_mapping)}
+    )
 
     def __post_init__(self) -> None:
-        settle = object.__setattr__
-        check_text("id", self.id)
-        check_text("metric", self.metric)
-        settle(self, "value", _check_value(self.metric, self.value))
-        settle(self, "timestamp", check_time("timestamp", self.timestamp))
-        if self.task_id is not None:
-            check_text("task_id", self.task_id)
-        settle(self, "metadata", freeze_mapping("metadata", self.metadata))
+        Checked.__post_init__(self)
+        object.__setattr__(self, "value", _check_value(self.metric, self.value))
 
     def __hash__(self) -> int:
         return hash(self.id)

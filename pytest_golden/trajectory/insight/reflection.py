@@ -12,14 +12,15 @@ from __future__ import annotations
 import hashlib
 import math
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.trajectory.insight.analysis import MOST_CHARACTERS, describe_analysis
 from pytest_golden.trajectory.insight.model import Detail, TrajectoryAnalysis, one_line
 from pytest_golden.trajectory.vocabulary import Ranked
-from pytest_golden.values.checking import check_text, check_word
+from pytest_golden.values.checking import Checked, check_text, check_word, checked
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
@@ -58,31 +59,31 @@ class Priority(Ranked):
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Checked):
     """One change to a prompt. Words may be given plain; `specific_text` is what to write, `target_section` where.
 
     Raises:
         ValueError: a word is not allowed, or the description is blank.
     """
 
-    type: SuggestionType
-    category: SuggestionCategory
-    description: str
+    type: SuggestionType = field(metadata=checked(partial(check_word, words=SuggestionType)))
+    category: SuggestionCategory = field(metadata=checked(partial(check_word, words=SuggestionCategory)))
+    description: str = field(metadata=checked(check_text))
     rationale: str = ""
-    priority: Priority = Priority.MEDIUM
+    priority: Priority = field(default=Priority.MEDIUM, metadata=checked(partial(check_word, words=Priority)))
     specific_text: str | None = None
     target_section: str | None = None
 
-    def __post_init__(self) -> None:
-        settle = object.__setattr__
-        settle(self, "type", check_word("type", self.type, SuggestionType))
-        settle(self, "category", check_word("category", self.category, SuggestionCategory))
-        settle(self, "priority", check_word("priority", self.priority, Priority))
-        check_text("description", self.description)
+
+def _check_confidence(name: str, given: object) -> float:
+    confidence = read_confidence(given)
+    if confidence is None:
+        raise ValueError(f"{name} must be a number from 0 to 1, or high, medium or low, not {given!r}")
+    return confidence
 
 
 @dataclass(frozen=True, slots=True)
-class Reflection(Shape):
+class Reflection(Checked, Shape):
     """A model's reflection on a trajectory.
 
     `confidence` goes from 0 to 1; the words high, medium and low may be given for 0.9, 0.6 and 0.3.
@@ -93,21 +94,11 @@ class Reflection(Shape):
     """
 
     analysis: str = ""
-    root_causes: tuple[str, ...] = ()
-    suggestions: tuple[Suggestion, ...] = ()
+    root_causes: tuple[str, ...] = field(default=(), metadata=checked(lambda _, causes: tuple(causes)))
+    suggestions: tuple[Suggestion, ...] = field(default=(), metadata=checked(lambda _, given: tuple(given)))
     expected_improvement: str = ""
-    confidence: float = 0.5
+    confidence: float = field(default=0.5, metadata=checked(_check_confidence))
     needs_clarification: bool = False
-
-    def __post_init__(self) -> None:
-        settle = object.__setattr__
-        settle(self, "root_causes", tuple(self.root_causes))
-        settle(self, "suggestions", tuple(self.suggestions))
-        confidence = read_confidence(self.confidence)
-        if confidence is None:
-            allowed = "a number from 0 to 1, or high, medium or low"
-            raise ValueError(f"confidence must be {allowed}, not {self.confidence!r}")
-        settle(self, "confidence", confidence)
 
 
 @dataclass(frozen=True, slots=True)
