@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gateway.process import PORT, Handover
 from pytest_golden.trajectory.otel.receiver import LOOPBACK, OtlpReceiver
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_golden.gateway.preparation import Prepared
-    from pytest_golden.trajectory.readers.model import RunFacts, StepReading, ViewFiles
+    from pytest_golden.trajectory.readers.model import StepReading, ViewFiles
 
 
 class SpanReader:
@@ -25,7 +25,7 @@ class SpanReader:
         self._receiver = receiver
         self._handover = handover
 
-    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:  # noqa: ARG002 - the protocol's arguments
+    def read(self, view: ViewFiles, outcome: Any) -> StepReading:  # noqa: ARG002 - the protocol's arguments
         """Stop the receiver, and return the steps that it received."""
         self._receiver.stop()
         reading = self._receiver.read_steps()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
+import secrets
+import shutil
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 def write_report(path: Path, text: str, *, option: str) -> None:
@@ -97,7 +98,9 @@ def append_report(path: Path, make_text: Callable[[int], str], *, named: str) ->
         GoldenError: the file cannot be written.
     """
     try:
-        _refuse_pipe(path)
+        if path.is_fifo():
+            # It would be waited for until somebody reads it.
+            raise ValueError("it is a pipe")  # noqa: TRY301 - explained as all others
         with path.open("ab") as stream:
             stream.write(make_text(stream.tell()).encode("utf-8", "backslashreplace"))
     except (OSError, ValueError) as error:
@@ -105,32 +108,18 @@ def append_report(path: Path, make_text: Callable[[int], str], *, named: str) ->
         raise GoldenError(message) from error
 
 
-def _refuse_pipe(path: Path) -> None:
-    """Refuse what would be waited for until somebody reads it."""
-    if path.is_fifo():
-        message = "it is a pipe"
-        raise ValueError(message)
-
-
 def _say_why(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _write_beside(path: Path, data: bytes) -> Path:
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", dir=path.parent)
-    temporary = Path(name)
+    draft = path.with_name(f".{path.name[:64]}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        draft.touch(0o666, exist_ok=False)
+        draft.write_bytes(data)
+        if path.exists():
+            shutil.copymode(path, draft)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
-    return temporary
-
-
-def _umask() -> int:
-    """Read the umask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    return draft

@@ -109,7 +109,8 @@ class Checked:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        for name, check in _list_checks(type(self)):
+        kind: Any = type(self)
+        for name, check in _list_checks(kind):
             object.__setattr__(self, name, check(name, getattr(self, name)))
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 BASE_URL_VARIABLE, KEY_VARIABLE = "GOLDEN_LLM_BASE_URL", "GOLDEN_LLM_API_KEY"
+_VARIABLES = (MODEL_VARIABLE, BASE_URL_VARIABLE, KEY_VARIABLE)
 _ANTHROPIC_VERSION = "2023-06-01"
 # Anthropic requires a limit; this one is far above what a reply has that comes within 5 s.
 _MOST_TOKENS = 4_096
@@ -79,8 +80,10 @@ class Endpoint:
         return f"{self.provider}:{self.name} at {self.base_url}"
 
 
-def make_endpoint(model: str, base_url: str | None = None, api_key: str | None = None) -> Endpoint:
-    """Return the endpoint that the arguments of `LanguageModel(...)` describe.
+def make_endpoint(
+    model: str, base_url: str | None = None, api_key: str | None = None, *, names: tuple[str, str, str] = _VARIABLES
+) -> Endpoint:
+    """Return the endpoint that the arguments of `LanguageModel(...)` describe; messages call these by their `names`.
 
     Raises:
         SettingsError: the model is not `openai:NAME` or `anthropic:NAME`, or address or key cannot be used; the message does
@@ -88,12 +91,13 @@ def make_endpoint(model: str, base_url: str | None = None, api_key: str | None =
     """
     word, _, name = model.strip().partition(":")
     if word.lower() not in list(Provider) or not name.strip() or not name.isprintable():
-        raise SettingsError(
-            f"{MODEL_VARIABLE} {model!r:.100} names no language model: write openai:NAME or anthropic:NAME."
-        )
+        raise SettingsError(f"{names[0]} {model!r:.100} names no language model: write openai:NAME or anthropic:NAME.")
     provider = Provider(word.lower())
-    url = _read_base_url(base_url, provider) if base_url and base_url.strip() else _DEFAULT_URLS[provider]
-    return Endpoint(provider, name.strip(), url, _read_key(api_key))
+    url = _read_base_url(base_url, provider, names) if base_url and base_url.strip() else _DEFAULT_URLS[provider]
+    key = (api_key or "").strip()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise SettingsError(f"{names[2]} holds a character that no key has: copy it again.")
+    return Endpoint(provider, name.strip(), url, key or None)
 
 
 def find_endpoint(environ: Mapping[str, str]) -> Endpoint | None:
@@ -115,16 +119,14 @@ def find_endpoint(environ: Mapping[str, str]) -> Endpoint | None:
     return endpoint
 
 
-def _read_base_url(given: str, provider: Provider) -> str:
+def _read_base_url(given: str, provider: Provider, names: tuple[str, str, str]) -> str:
     url = given.strip().rstrip("/")
     address = _split(url)
     if address is None or address.scheme not in {"http", "https"} or not address.hostname:
-        raise SettingsError(f"{BASE_URL_VARIABLE} must be an address like https://HOST/v1.")
+        raise SettingsError(f"{names[1]} must be an address like https://HOST/v1.")
     if address.username is not None or address.query or address.fragment:
         # The address is not shown: these parts may hold a secret.
-        raise SettingsError(
-            f"{BASE_URL_VARIABLE} must have no user, query or fragment: a key goes into {KEY_VARIABLE}."
-        )
+        raise SettingsError(f"{names[1]} must have no user, query or fragment: a key goes into {names[2]}.")
     url = url.removesuffix(_PATHS[provider])
     return url.removesuffix("/v1") if provider is Provider.ANTHROPIC else url
 
@@ -136,15 +138,6 @@ def _split(url: str) -> SplitResult | None:
     except ValueError:
         return None
     return address if url.isascii() and url.isprintable() and " " not in url else None
-
-
-def _read_key(given: str | None) -> str | None:
-    key = (given or "").strip()
-    if not key:
-        return None
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise SettingsError(f"{KEY_VARIABLE} holds a character that no key has: copy it again.")
-    return key
 
 
 def write_request(endpoint: Endpoint, instructions: str, prompt: str) -> Request:
@@ -299,13 +292,13 @@ async def exchange(request: Request, *, seconds: float, most_bytes: int = MOST_B
     except TimeoutError:
         raise LanguageModelError(f"no answer within {seconds:g} s") from None
     except _PassingError as failure:
-        raise LanguageModelError(f"{failure.reason}, twice") from None
+        raise LanguageModelError(f"{failure}, twice") from None
 
 
 async def _wait_for_another_try(failure: _PassingError, deadline: float) -> None:
     pause = _PAUSE_SECONDS if failure.after_seconds is None else failure.after_seconds
     if asyncio.get_running_loop().time() + pause >= deadline:
-        raise LanguageModelError(f"{failure.reason}; another try in {pause:.3g} s would be too late")
+        raise LanguageModelError(f"{failure}; another try in {pause:.3g} s would be too late")
     await asyncio.sleep(pause)
 
 
@@ -368,11 +361,18 @@ async def _read_body(response: Any, most_bytes: int) -> bytes:
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise LanguageModelError("the answer is compressed, which was not asked for")
     body = bytearray()
+    await _read_up_to(response, most_bytes, body)
+    if len(body) > most_bytes:
+        raise LanguageModelError(f"the answer has more than {most_bytes:,} bytes")
+    return bytes(body)
+
+
+async def _read_up_to(response: Any, most_bytes: int, body: bytearray) -> None:
+    """Add what comes to the body, until it has more bytes than these."""
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) > most_bytes:
-            raise LanguageModelError(f"the answer has more than {most_bytes:,} bytes")
-    return bytes(body)
+            break
 
 
 def _read_json(body: bytes) -> Any:
@@ -404,10 +404,7 @@ async def _read_error(response: Any) -> str:
     body = bytearray()
     with suppress(TimeoutError):
         async with asyncio.timeout(_ERROR_SECONDS):
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > _MOST_OF_ERROR_BYTES:
-                    break
+            await _read_up_to(response, _MOST_OF_ERROR_BYTES, body)
     with suppress(ValueError, RecursionError):
         return find_message(json.loads(body))
     return find_message(body.decode("utf-8", "replace"))
@@ -437,6 +434,5 @@ class _PassingError(Exception):
     """A failure that may not occur again, and the seconds that the server asks to wait."""
 
     def __init__(self, reason: str, after_seconds: float | None = None) -> None:
-        self.reason = reason
-        self.after_seconds = after_seconds
         super().__init__(reason)
+        self.after_seconds = after_seconds

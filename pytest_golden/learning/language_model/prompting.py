@@ -6,15 +6,13 @@ contains that digest, so none can close its own block. Secrets are redacted befo
 
 from __future__ import annotations
 
-import hashlib
 import json
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.learning.language_model.client import ask
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.trajectory.insight import reflection
 from pytest_golden.trajectory.insight.analysis import analyze_trajectory
-from pytest_golden.trajectory.insight.reflection import build_reflection_request, reflection_prompt
 from pytest_golden.trajectory.insight.reflection_parsing import parse_reflection
 from pytest_golden.trajectory.model import Trajectory
 
@@ -44,30 +42,13 @@ def write_prompt(task: str, data: Mapping[str, object], *, most_of_block: int = 
 
 def write_data(data: Mapping[str, object], *, most_of_block: int = MOST_OF_BLOCK) -> str:
     """Return only the blocks, for a prompt that explains them in its own words."""
-    blocks = {title: _close(settle_data(value, most_of_block)) for title, value in data.items()}
-    mark = find_mark(blocks.values())
-    return "\n\n".join(f"{title}:\nBEGIN DATA {mark}\n{text}\nEND DATA {mark}" for title, text in blocks.items())
-
-
-def find_mark(texts: Iterable[str]) -> str:
-    """Return 16 hexadecimal digits that no text contains; the same texts always get the same digits."""
-    everything = "\0".join(texts)
-    whole = hashlib.sha256(everything.encode("utf-8", "replace"))
-    for number in count():
-        digest = whole.copy()
-        digest.update(str(number).encode())
-        mark = digest.hexdigest()[:16]
-        if mark not in everything:
-            return mark
-    raise AssertionError  # pragma: no cover - a text is finite
+    return reflection.write_blocks({title: _close(settle_data(value, most_of_block)) for title, value in data.items()})
 
 
 def settle_data(value: object, most: int = MOST_OF_BLOCK) -> str:
     """Return a value as text without secrets and control characters, and without the middle of a long one."""
     text = value if isinstance(value, str) else _write_json(value)
-    return "".join(
-        character if character.isprintable() or character in "\n\t" else "\ufffd" for character in _cut(text, most)
-    ).strip()
+    return reflection.settle_block(_cut(text, most))
 
 
 def _close(text: str) -> str:
@@ -114,13 +95,13 @@ async def reflect(
     Raises:
         ValueError: as `build_reflection_request`.
     """
-    request = build_reflection_request(
+    request = reflection.build_reflection_request(
         analyze_trajectory(Trajectory.from_dict(redact(run.to_dict()))) if isinstance(run, Trajectory) else run,
         original_prompt=redact(original_prompt),
         task_description=redact(task_description),
         detail=detail,
         focus_areas=focus_areas,
     )
-    prompt = reflection_prompt(request)
+    prompt = reflection.reflection_prompt(request)
     reply = await ask(llm_client, f"{prompt.system}\n\n{prompt.user}", dict[str, Any])
     return None if reply is None else parse_reflection(reply)

@@ -92,7 +92,8 @@ class EmbeddingEndpoint:
     ) -> None:
         self._most_bytes = most_bytes
         self._timeout_seconds = check_timeout(timeout_seconds)
-        self._endpoint = _make_endpoint(name, base_url, api_key)
+        base = None if base_url is None else base_url.strip().rstrip("/").removesuffix("/embeddings")
+        self._endpoint = endpoint.make_endpoint(f"openai:{name}", base, api_key, names=("name", "base_url", "api_key"))
         if self._endpoint.is_default and self._endpoint.api_key is None:
             raise SettingsError(
                 f"{self._endpoint.base_url} wants a key: set GOLDEN_EMBEDDING_API_KEY, or give the address"
@@ -127,22 +128,6 @@ class EmbeddingEndpoint:
         except LanguageModelError as error:
             message = self._redactor.text(str(error))
         raise LanguageModelError(f"embedding model {self._endpoint}: {message}")
-
-
-def _make_endpoint(name: str, base_url: str | None, api_key: str | None) -> endpoint.Endpoint:
-    base = None if base_url is None else base_url.strip().rstrip("/").removesuffix("/embeddings")
-    try:
-        return endpoint.make_endpoint(f"openai:{name}", base, api_key)
-    except SettingsError as error:
-        message = str(error)
-    # The message names the variables of a language model; the caller gave arguments.
-    for variable, argument in (
-        (MODEL_VARIABLE, "name"),
-        (endpoint.BASE_URL_VARIABLE, "base_url"),
-        (endpoint.KEY_VARIABLE, "api_key"),
-    ):
-        message = message.replace(variable, argument)
-    raise SettingsError(message)
 
 
 def _read_vectors(answer: object, count: int) -> list[list[float]]:

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from pytest_golden.trajectory.readers.model import RunFacts, StepReader, ViewFiles
+    from pytest_golden.trajectory.readers.model import StepReader, ViewFiles
 
 _LOG = logging.getLogger(__name__)
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 
 
-def read_all(readers: Iterable[StepReader], view: ViewFiles, outcome: RunFacts) -> tuple[StepReading, ...]:
+def read_all(readers: Iterable[StepReader], view: ViewFiles, outcome: Any) -> tuple[StepReading, ...]:
     """Return one reading for each reader, in their order; never raises for what a reader does."""
     return tuple(_read_one(reader, view, outcome) for reader in readers)
 
 
-def _read_one(reader: StepReader, view: ViewFiles, outcome: RunFacts) -> StepReading:
+def _read_one(reader: StepReader, view: ViewFiles, outcome: Any) -> StepReading:
     name = getattr(reader, "name", type(reader).__name__)
     try:
         reading: object = reader.read(view, outcome)
@@ -55,7 +55,7 @@ class ReportReader(NamedTuple):
     title: str
     unusable: str
 
-    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
+    def read(self, view: ViewFiles, outcome: Any) -> StepReading:
         """Return the steps of all reports, by the paths of these."""
         drafts: list[StepDraft | None] = []
         warnings = []

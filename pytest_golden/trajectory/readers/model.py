@@ -85,26 +85,6 @@ def order_by_start(items: Iterable[Item], start_of: Callable[[Item], Any], first
     return [item for _, item in sorted(placed, key=itemgetter(0))]
 
 
-class WritePaths(Protocol):
-    """The paths that a pipeline wrote, relative to its folder, with `/`."""
-
-    @property
-    def created(self) -> tuple[str, ...]:
-        """Return the files that did not exist before."""
-
-    @property
-    def changed(self) -> tuple[str, ...]:
-        """Return the files whose content differs from before."""
-
-
-class RunFacts(Protocol):
-    """What the built-in readers ask of an execution; others may use all of `PipelineOutcome`."""
-
-    @property
-    def write_set(self) -> WritePaths:
-        """Return what it wrote."""
-
-
 class ViewFiles(Protocol):
     """The project's folder as the pipeline left it."""
 
@@ -123,8 +103,8 @@ class StepReader(Protocol):
     def name(self) -> str:
         """Return the reader's name, by which a manifest or a runner asks for it."""
 
-    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
-        """Read the steps of this run; never those of an earlier one."""
+    def read(self, view: ViewFiles, outcome: Any) -> StepReading:
+        """Read the steps of this run, whose `PipelineOutcome` is given; never those of an earlier one."""
 
 
 def _as_draft(step: StepDraft | Step) -> StepDraft:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_golden.learning.language_model.prompting import find_mark, settle_data, write_data, write_prompt
+from pytest_golden.learning.language_model.prompting import settle_data, write_data, write_prompt
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.trajectory.insight.reflection import find_mark
 from tests.patience import without_hanging
 
 _LINES = st.one_of(st.text(max_size=200), st.text(alphabet="BEGIN DATA\n0123456789abcdef", max_size=200))

@@ -21,7 +21,7 @@ from tests.trajectory.readers.views import Folder, Run, Written, run_that_wrote_
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_golden.trajectory.readers.model import RunFacts, ViewFiles
+    from pytest_golden.trajectory.readers.model import ViewFiles
 
 
 class Giving:
@@ -30,7 +30,7 @@ class Giving:
     def __init__(self, given: Any) -> None:
         self._given = given
 
-    def read(self, view: ViewFiles, outcome: RunFacts) -> StepReading:
+    def read(self, view: ViewFiles, outcome: Any) -> StepReading:
         if isinstance(self._given, Exception):
             raise self._given
         reading: StepReading = self._given
