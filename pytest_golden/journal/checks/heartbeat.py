@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_golden.clock import monotonic_seconds, new_id
 from pytest_golden.errors import GoldenError
@@ -37,14 +37,19 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.journal.service import Journal
-
 
 _PROJECT_NAME = "check"
 _REASON = "the check belongs to this expectation"
 # How much longer than its time limit a check stays claimed: to prepare a view, and to wait for the store.
 _SLACK_SECONDS = 120
 _MOST_PAGES_AT_ONCE = 4
+
+
+class _HasSweptStore(Protocol):
+    @property
+    def swept_store(self) -> SweptStore:
+        """The journal's store, with the time and the rules of agents."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +97,7 @@ class Heartbeat:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: _HasSweptStore,
         *,
         gateway: Gateway | None = None,
         workspace_root: Path | str | None = None,

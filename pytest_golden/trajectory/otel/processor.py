@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.trajectory.building import build_trajectory
-from pytest_golden.trajectory.otel.posts import STATUS_ERROR, Origin, Span, SpanEvent, draft_steps, moment
+from pytest_golden.trajectory.otel.posts import draft_steps, moment
+from pytest_golden.trajectory.otel.spans import STATUS_ERROR, Origin, Span, SpanEvent
 from pytest_golden.trajectory.readers.model import StepReading
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from pytest_golden.trajectory.otel.posts import MAX_EVENTS, STATUS_ERROR, Origin, Span, SpanEvent
+from pytest_golden.trajectory.otel.spans import MAX_EVENTS, STATUS_ERROR, Origin, Span, SpanEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
