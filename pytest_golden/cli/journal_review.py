@@ -11,7 +11,6 @@ from rich.text import Text
 from pytest_golden.cli import options
 from pytest_golden.cli.options import Action
 from pytest_golden.cli.screen import WIDE, answer, print_beside, print_listing, show_local, styled
-from pytest_golden.errors import SettingsError
 from pytest_golden.journal.model import Assessment, ExpectationStatus
 from pytest_golden.journal.review import FILTERS
 from pytest_golden.journal.service import Journal
@@ -55,11 +54,8 @@ def open_journal(arguments: argparse.Namespace, *, makes: bool = False) -> Itera
         GoldenError: any other error of the journal.
     """
     rules = options.read_rules(arguments)
-    with options.open_store(arguments, makes=makes) as store:
-        try:
-            yield Journal(store, rules=rules)
-        except ValueError as error:
-            raise SettingsError(str(error)) from None
+    with options.open_store(arguments, makes=makes) as store, options.refusing_values():
+        yield Journal(store, rules=rules)
 
 
 def _declare_review(parser: argparse.ArgumentParser) -> None:

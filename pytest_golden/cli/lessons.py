@@ -63,11 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
 @contextmanager
 def _open_lessons(arguments: argparse.Namespace) -> Iterator[Lessons]:
     """Yield the lessons of the store; a ValueError inside the block becomes a SettingsError, as bad input."""
-    with options.open_store(arguments) as store:
-        try:
-            yield Lessons(store)
-        except ValueError as error:
-            raise SettingsError(str(error)) from None
+    with options.open_store(arguments) as store, options.refusing_values():
+        yield Lessons(store)
 
 
 def _declare_list(parser: argparse.ArgumentParser) -> None:

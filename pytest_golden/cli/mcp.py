@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.options import add_options, exit_when_ended, find_manifest, locate_store, say
+from pytest_golden.cli.options import add_options, exit_when_ended, find_manifest, locate_store, refusing_values, say
 from pytest_golden.cli.serve import add_listening_options, read_address, read_token, refuse_missing_extra
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.agent_rules import find_rules
@@ -112,10 +112,8 @@ def _read_options(arguments: argparse.Namespace) -> Any:
     from pytest_golden.mcp.workplace import CallerOptions, is_gates_own
 
     for name, value in (("--agent", agent), ("--session", arguments.session)):
-        try:
+        with refusing_values():
             clean_optional(name, value)
-        except ValueError as error:
-            raise SettingsError(str(error)) from None
 
     if agent is not None and is_gates_own(agent):
         raise SettingsError(f"--agent {agent}: the gate itself is called so; give a name of your own")

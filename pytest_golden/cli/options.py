@@ -127,10 +127,18 @@ def read_command_settings(arguments: argparse.Namespace) -> GoldenSettings:
         return getattr(arguments, _FLAGS.get(key, ""), None)
 
     here = Path.cwd()
+    with refusing_values():
+        settings = read_settings(Sources(find_flag, lambda _: None, os.environ, here, here))
+    return settings
+
+
+@contextmanager
+def refusing_values(told: str = "") -> Iterator[None]:
+    """Turn a ValueError inside the with-block into a SettingsError, as bad input; `told` stands before its message."""
     try:
-        return read_settings(Sources(find_flag, lambda _: None, os.environ, here, here))
+        yield
     except ValueError as error:
-        raise SettingsError(str(error)) from None
+        raise SettingsError(f"{told}{error}") from None
 
 
 def get_project(manifest: Manifest, name: str) -> GoldenProjectConfig:
@@ -238,10 +246,9 @@ def read_moment(option: str, text: str) -> datetime:
     """
     from pytest_golden.journal.review import parse_timestamp
 
-    try:
-        return parse_timestamp(text, utc_now())
-    except ValueError as error:
-        raise SettingsError(f"{option} {error}") from None
+    with refusing_values(f"{option} "):
+        timestamp = parse_timestamp(text, utc_now())
+    return timestamp
 
 
 def say(text: str) -> None:
@@ -260,10 +267,9 @@ def read_duration(option: str, text: str) -> float:
     """
     from pytest_golden.manifest.units import parse_duration
 
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise SettingsError(f"{option}: {error}") from None
+    with refusing_values(f"{option}: "):
+        seconds = parse_duration(text)
+    return seconds
 
 
 def find_person(arguments: argparse.Namespace) -> str:

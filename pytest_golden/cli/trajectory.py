@@ -194,10 +194,8 @@ def _declare_query(parser: argparse.ArgumentParser) -> None:
 
 def _query(arguments: argparse.Namespace) -> int:
     limit = options.read_limit(arguments.limit, _MOST)
-    try:
+    with options.refusing_values("QUERY, "):
         asked = parse_query(" ".join(arguments.query))
-    except ValueError as error:
-        raise SettingsError(f"QUERY, {error}") from None
     source = find_source(arguments, arguments.run)
     selected = asked.select_placed(source.iter_steps())
     found = list(islice(selected, limit))
