@@ -128,8 +128,7 @@ def read_command_settings(arguments: argparse.Namespace) -> GoldenSettings:
 
     here = Path.cwd()
     with refusing_values():
-        settings = read_settings(Sources(find_flag, lambda _: None, os.environ, here, here))
-    return settings
+        return read_settings(Sources(find_flag, lambda _: None, os.environ, here, here))
 
 
 @contextmanager
@@ -247,8 +246,7 @@ def read_moment(option: str, text: str) -> datetime:
     from pytest_golden.journal.review import parse_timestamp
 
     with refusing_values(f"{option} "):
-        timestamp = parse_timestamp(text, utc_now())
-    return timestamp
+        return parse_timestamp(text, utc_now())
 
 
 def say(text: str) -> None:
@@ -268,8 +266,7 @@ def read_duration(option: str, text: str) -> float:
     from pytest_golden.manifest.units import parse_duration
 
     with refusing_values(f"{option}: "):
-        seconds = parse_duration(text)
-    return seconds
+        return parse_duration(text)
 
 
 def find_person(arguments: argparse.Namespace) -> str:
