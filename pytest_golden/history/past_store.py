@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from sqlalchemy import ColumnElement, Connection, Row, Select, Subquery
+    from sqlalchemy import Column, ColumnElement, Connection, Row, Select, Subquery
 
     from pytest_golden.gateway.model import GatewayAbilities
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -236,21 +236,21 @@ def split(items: Sequence[T], most: int = _MOST_ASKED) -> Iterator[Sequence[T]]:
     return (items[start : start + most] for start in range(0, len(items), most))
 
 
+def select_by(connection: Connection, key: Column[Any], values: Iterable[Any], *columns: Any) -> Iterator[Row[Any]]:
+    """Yield the rows whose key is one of these values, however many: the key and these columns."""
+    for some in split(sorted(values)):
+        yield from connection.execute(select(key, *columns).where(key.in_(some)))
+
+
 def _read_facts(connection: Connection, runs: Collection[str]) -> dict[str, Mapping[str, Any]]:
-    known: dict[str, Mapping[str, Any]] = {run: {} for run in runs}
-    for some in split(sorted(runs)):
-        rows = connection.execute(select(gate_runs.c.entry_id, gate_runs.c.facts).where(gate_runs.c.entry_id.in_(some)))
-        known |= {row.entry_id: as_mapping(row.facts) for row in rows}
-    return known
+    rows = select_by(connection, gate_runs.c.entry_id, runs, gate_runs.c.facts)
+    return {**{run: {} for run in runs}, **{row.entry_id: as_mapping(row.facts) for row in rows}}
 
 
 def find_accepted(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
     """Find those of these results that a person accepted."""
-    found: set[int] = set()
-    for some in split(numbers):
-        rows = connection.execute(select(gate_results.c.number, _ACCEPTED).where(gate_results.c.number.in_(some)))
-        found |= {row.number for row in rows if row.accepted is not None}
-    return frozenset(found)
+    rows = select_by(connection, gate_results.c.number, numbers, _ACCEPTED)
+    return frozenset(row.number for row in rows if row.accepted is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,19 +320,14 @@ def _ask_last(connection: Connection, names: Sequence[str]) -> Iterator[Row[Any]
 
 
 def _read_documents(connection: Connection, digests: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
-    for some in split(sorted(digests)):
-        rows = connection.execute(select(documents.c.digest, documents.c.body).where(documents.c.digest.in_(some)))
-        found |= {row.digest: row.body for row in rows if isinstance(row.body, dict)}
-    return found
+    rows = select_by(connection, documents.c.digest, digests, documents.c.body)
+    return {row.digest: row.body for row in rows if isinstance(row.body, dict)}
 
 
 def _read_reads(connection: Connection, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for some in split(sorted(ids)):
-        asked = select(trajectories.c.id, json_member(trajectories.c.body, "metadata"))
-        for row in connection.execute(asked.where(trajectories.c.id.in_(some))):
-            reads = as_mapping(row.metadata).get("reads")
-            if isinstance(reads, list):
-                found[row.id] = tuple(map(str, reads))
+    for row in select_by(connection, trajectories.c.id, ids, json_member(trajectories.c.body, "metadata")):
+        reads = as_mapping(row.metadata).get("reads")
+        if isinstance(reads, list):
+            found[row.id] = tuple(map(str, reads))
     return found

@@ -365,11 +365,8 @@ def _differ_on_a_commit(rows: Sequence[Row[Any]]) -> bool:
 
 
 def _find_interrupted(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
-    found: set[int] = set()
-    for some in past_store.split(numbers):
-        rows = connection.execute(select(gate_results.c.number, _REASONS).where(gate_results.c.number.in_(some)))
-        found |= {row.number for row in rows if was_interrupted(row.reasons)}
-    return frozenset(found)
+    rows = past_store.select_by(connection, gate_results.c.number, numbers, _REASONS)
+    return frozenset(row.number for row in rows if was_interrupted(row.reasons))
 
 
 def _recent_result(row: Sequence[Any], interrupted: frozenset[int], accepted: frozenset[int]) -> PastResult:
