@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import SettingsError
+from pytest_golden.session.board import RunBoard
 from pytest_golden.session.declared import tell_worker
 
 if TYPE_CHECKING:
@@ -58,8 +59,15 @@ class GoldenDistribution:
             self._declared,
             independent=find_independent(self._declared.projects.values()),
             has_result=self._with_result.__contains__,
+            note_crashed=self._note_crashed,
             worker_count=count_workers(config),
         )
+
+    def _note_crashed(self, name: str) -> None:
+        """Let the workers know that a project crashed its worker, perhaps before it began there."""
+        from pytest_golden.regression.model import ResultStatus
+
+        RunBoard(self._declared.projects, self._notes).note_ended(name, ResultStatus.ERROR)
 
     def pytest_golden_result_recorded(self, result: GoldenProjectResult) -> None:
         """Remember which projects have a result: their worker may crash before it reports them as done."""
@@ -74,7 +82,8 @@ class GoldenScheduling:
     """xdist's `Scheduling`: `others` schedules the ordinary tests, golden projects follow in declaration order.
 
     All dependent projects run on one worker, one after another. Those in `independent` run on any worker.
-    `has_result` tells whether a project already has a result. `worker_count` is the number of workers at the start.
+    `has_result` tells whether a project already has a result, and `note_crashed` is told the name of one that crashed its
+    worker. `worker_count` is the number of workers at the start.
     """
 
     def __init__(
@@ -85,6 +94,7 @@ class GoldenScheduling:
         *,
         independent: Collection[str],
         has_result: Callable[[str | None], bool],
+        note_crashed: Callable[[str], None],
         worker_count: int,
     ) -> None:
         self._config = config
@@ -92,6 +102,7 @@ class GoldenScheduling:
         self._declared = declared
         self._independent = independent
         self._has_result = has_result
+        self._note_crashed = note_crashed
         self._worker_count = worker_count
         self._workers: dict[Any, _Worker] = {}
         self._collections: dict[Any, list[str]] = {}
@@ -191,7 +202,10 @@ class GoldenScheduling:
         crashed: str | None = self._others.remove_node(worker) if worker in self._others.nodes else None
         if first >= self._first_golden and was_received and self._ids is not None:
             del worker.queued[first]
-            crashed = None if self._has_result(self._name(first)) else self._ids[first]
+            name = self._name(first)
+            crashed = None if self._has_result(name) else self._ids[first]
+            if crashed is not None and name is not None:
+                self._note_crashed(name)
         elif crashed is not None and not was_received:
             self._run_elsewhere(crashed)
             crashed = None

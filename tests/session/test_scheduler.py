@@ -132,11 +132,11 @@ def test_a_group_in_a_node_id_does_not_hide_a_project(tmp_path: Path) -> None:
 def test_project_that_kills_its_worker_is_an_error_is_not_run_again_and_the_rest_runs_elsewhere(
     workspace: Workspace,
 ) -> None:
-    needs: dict[str, list[str]] = {"needy": ["killer"]}
+    needs: dict[str, list[str]] = {"needy": ["killer"], "needs_early": ["early"]}
     workspace.declare(
         *(
             {"name": name, "independent": name.startswith("a"), "needs": needs.get(name, [])}
-            for name in ("first", "killer", "needy", "later", "apart", "aside")
+            for name in ("first", "killer", "needy", "early", "needs_early", "later", "apart", "aside")
         )
     )
     workspace.pytester.makepyfile(test_them=TESTS)
@@ -154,13 +154,17 @@ def test_project_that_kills_its_worker_is_an_error_is_not_run_again_and_the_rest
 
         def pytest_golden_gateway(config):
             return Crashing()
+
+        def pytest_runtest_call(item):
+            if item.name == "early":
+                os._exit(77)
         """
     )
     result = workspace.run("-n2", "--golden-json=out.json", "test_them.py")
     assert result.ret == 1
-    result.assert_outcomes(passed=12, failed=1, errors=1)
+    result.assert_outcomes(passed=12, failed=2, errors=2)
     result.stdout.fnmatch_lines(["*_ ERROR at call of killer _*", "*worker 'gw?' crashed while running *::killer*"])
-    result.stdout.fnmatch_lines(["golden: FAILED: 4 passed, 2 failed"])
+    result.stdout.fnmatch_lines(["golden: FAILED: 4 passed, 4 failed"])
     assert '"worker_crashed"' in (workspace.path / "out.json").read_text()
 
 
