@@ -13,6 +13,7 @@ import pytest
 
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 from pytest_golden.session.header import fit, result_row
+from tests.patience import PATIENCE_SECONDS
 from tests.session.recorded import STEP
 from tests.session.workspace import FAILS, OPTIONS, PASSES
 
@@ -282,16 +283,20 @@ def test_stream_without_a_descriptor_is_written_to(slow: Workspace) -> None:
 @pytest.mark.xdist
 def test_looponfail_shows_results_and_waits_for_changes(workspace: Workspace) -> None:
     workspace.declare({"name": "fine"}, {"name": "broken", "script": FAILS})
-    command = [sys.executable, "-m", "pytest", "--golden", *OPTIONS, "-f"]
+    # Unbuffered: it does not flush what it says before it waits.
+    command = [sys.executable, "-u", "-m", "pytest", "--golden", *OPTIONS, "-f"]
     told = ""
     with subprocess.Popen(
         command, cwd=workspace.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     ) as process:
         assert process.stdout is not None
+        end = threading.Timer(PATIENCE_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
+        end.start()
         for line in process.stdout:
             told += line
             if "waiting for changes" in line:
                 break
+        end.cancel()
         os.killpg(process.pid, signal.SIGKILL)
     assert "waiting for changes" in told
     assert "golden: FAILED: 1 passed, 1 failed" in told

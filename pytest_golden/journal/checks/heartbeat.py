@@ -10,7 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -43,6 +43,8 @@ _REASON = "the check belongs to this expectation"
 # How much longer than its time limit a check stays claimed: to prepare a view, and to wait for the store.
 _SLACK_SECONDS = 120
 _MOST_PAGES_AT_ONCE = 4
+# An expectation that was answered in the meantime may have hidden another one that an older orphan fits.
+_BETWEEN_LOOKS_AT_ALL = timedelta(hours=1)
 
 
 class _HasSweptStore(Protocol):
@@ -115,6 +117,7 @@ class Heartbeat:
         self._budget_seconds = budget_seconds
         self._stop = threading.Event()
         self._seen: LastNumbers | None = None
+        self._seen_all_at: datetime | None = None
 
     def beat(self) -> HeartbeatReport:
         """Resolve what is due, run the checks that are due, route orphans again, and report what was done.
@@ -137,12 +140,23 @@ class Heartbeat:
     def _reroute(self) -> int:
         with self._swept.store.read() as connection:
             known = find_last_numbers(connection)
-        # Orphans stay orphans until something new is recorded, and the first beat examines all.
+        # Orphans stay orphans until something new is recorded.
         if known == self._seen:
             return 0
-        rerouted = reroute_orphans(self._swept, self._swept.now(), self._seen)
+        now = self._swept.now()
+        since = self._find_since(known, now)
+        rerouted = reroute_orphans(self._swept, now, since)
         self._seen = known
+        if since is None:
+            self._seen_all_at = now
         return rerouted
+
+    def _find_since(self, known: LastNumbers, now: datetime) -> LastNumbers | None:
+        """Return the last numbers of the previous beat; None to examine everything: once an hour, and in another store."""
+        if self._seen is None or self._seen_all_at is None or now - self._seen_all_at >= _BETWEEN_LOOKS_AT_ALL:
+            return None
+        is_other = known.expectation < self._seen.expectation or known.signal < self._seen.signal
+        return None if is_other else self._seen
 
     def _run_due(self) -> tuple[tuple[CheckRun, ...], int]:
         with self._swept.store.read() as connection:
