@@ -329,12 +329,12 @@ def has_own_end(connection: Connection, run_id: str) -> bool:
 
 def judge_killed(connection: Connection, run_id: str) -> tuple[RunVerdict, tuple[str, ...]]:
     """Judge a killed run by the results that it recorded; return its verdict, and the projects that were not run."""
+    from pytest_golden.history.past_store import list_expected
+
     facts = connection.scalar(select(gate_runs.c.facts).where(gate_runs.c.entry_id == run_id)) or {}
     plain = connection.scalars(select(gate_results.c.result).where(gate_results.c.run_id == run_id))
     results = tuple(map(GoldenProjectResult.from_dict, plain))
     names = {result.name for result in results}
-    from pytest_golden.history.past_store import list_expected
-
     not_run = tuple(name for name in list_expected(connection, run_id) if name not in names)
     skips_fail = facts.get("require") is True
     return judge_run(results, skips_fail=skips_fail, not_run=not_run, is_interrupted=True), not_run

@@ -154,6 +154,8 @@ class GoldenTerminal:
             # pytest documents no way to leave the name of a file out.
             self._reporter.showfspath = False
             self._has_written = True
+            # What names a running project in a log writes past the buffer of pytest's stream.
+            self._writer.flush()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, Any, Any]:

@@ -115,10 +115,15 @@ def test_long_name_leaves_time_and_reason_in_sight() -> None:
         assert "no such" in shown
 
 
-def test_log_names_a_project_that_takes_longer_than_a_moment(workspace: Workspace) -> None:
-    workspace.declare({"name": "slow", "script": "sleep 3"}, {"name": "quick"})
-    lines = workspace.run().outlines
-    assert lines.index("running slow") < next(at for at, line in enumerate(lines) if line.startswith("PASSED  slow"))
+def test_log_names_a_project_that_takes_longer_than_a_moment(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.declare({"name": "quick"}, {"name": "slow", "script": "sleep 3"})
+    # As in CI: what goes into a pipe or a file is buffered.
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    workspace.run_apart().stdout.fnmatch_lines(
+        ["collected 2 items", "", "PASSED  quick *", "running slow", "PASSED  slow *"], consecutive=True
+    )
 
 
 def test_need_that_was_deselected_is_noted_once(workspace: Workspace) -> None:
