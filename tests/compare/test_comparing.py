@@ -1,16 +1,23 @@
-"""Which comparison a file gets, and what becomes of trouble."""
+"""Which comparison a file gets, what becomes of trouble, and comparisons without a parser: bytes and sizes of images."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import os
+import struct
+import zlib
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from pytest_golden.compare import comparing
 from pytest_golden.compare import text_patterns as patterns
-from pytest_golden.compare.comparing import compare_files
-from pytest_golden.compare.opening import choose_comparison
+from pytest_golden.compare.comparing import Size, compare_files, find_size
+from pytest_golden.compare.opening import CHUNK_BYTES, choose_comparison
 from pytest_golden.errors import GoldenError
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression.model import ReasonKind
@@ -141,3 +148,196 @@ def test_what_is_declared_wins() -> None:
 
 def test_a_path_of_windows_is_read_too() -> None:
     assert choose_comparison(PureWindowsPath("out\\a.yml"), DeclaredOutput(path="**")) == "text"
+
+
+def test_equal_files_hold_and_empty_ones_too(files: Files) -> None:
+    assert files.compare("a.bin", b"\0\1\2", b"\0\1\2") is None
+    assert files.compare("a.bin", b"", b"") is None
+
+
+def test_the_first_difference_is_shown_with_what_stands_around_it(files: Files) -> None:
+    baseline = bytes(range(256)) * 3
+    output = baseline[:300] + b"XY" + baseline[302:]
+    assert files.tell("a.bin", output, baseline).splitlines() == [
+        "out/a.bin differs from its baseline, first at byte 300 (offset 0x12c, counted from 0)",
+        "the output has 768 bytes, its baseline 768 bytes",
+        "  00000110  10 11 12 13 14 15 16 17 18 19 1a 1b 1c 1d 1e 1f  |................|",
+        "- 00000120  20 21 22 23 24 25 26 27 28 29 2a 2b 2c 2d 2e 2f  | !\"#$%&'()*+,-./|",
+        "+ 00000120  20 21 22 23 24 25 26 27 28 29 2a 2b 58 59 2e 2f  | !\"#$%&'()*+XY./|",
+        "?                                               ^^ ^^",
+        "  00000130  30 31 32 33 34 35 36 37 38 39 3a 3b 3c 3d 3e 3f  |0123456789:;<=>?|",
+        "  00000140  40 41 42 43 44 45 46 47 48 49 4a 4b 4c 4d 4e 4f  |@ABCDEFGHIJKLMNO|",
+        "  00000150  50 51 52 53 54 55 56 57 58 59 5a 5b 5c 5d 5e 5f  |PQRSTUVWXYZ[\\]^_|",
+    ]
+
+
+def test_a_file_that_ends_early_is_told_as_such(files: Files) -> None:
+    shorter = files.tell("a.bin", b"abc", b"abcdef")
+    assert shorter.startswith("out/a.bin differs from its baseline: it ends after 3 bytes, and its baseline goes on\n")
+    longer = files.tell("a.bin", b"abcdef", b"abc")
+    assert longer.startswith("out/a.bin differs from its baseline: its baseline ends after 3 bytes, and it goes on\n")
+    assert "1 byte," in files.tell("a.bin", b"a", b"")
+
+
+@pytest.mark.parametrize("place", [CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 20, 2 * CHUNK_BYTES])
+def test_a_difference_at_the_border_of_a_chunk_is_shown_whole(files: Files, place: int) -> None:
+    baseline = bytes(3 * CHUNK_BYTES)
+    message = files.tell("a.bin", baseline[:place] + b"\1" + baseline[place + 1 :], baseline)
+    assert f"first at byte {place:,}" in message
+    rows = [line for line in message.splitlines() if line.startswith(("  0", "+ "))]
+    assert len(rows) == 5
+    assert all(row.count(" 0") >= 15 for row in rows)
+
+
+@pytest.mark.parametrize("place", [CHUNK_BYTES, CHUNK_BYTES + 3])
+def test_a_file_that_ends_at_the_border_of_a_chunk_is_told(files: Files, place: int) -> None:
+    whole = bytes(CHUNK_BYTES + 100)
+    assert f"it ends after {place:,} bytes" in files.tell("a.bin", whole[:place], whole)
+
+
+def test_of_archives_the_plain_content_is_compared(files: Files) -> None:
+    assert files.compare("a.bin.gz", gzip.compress(b"abc", mtime=1), gzip.compress(b"abc", mtime=2)) is None
+    message = files.tell("a.bz2", bz2.compress(b"abc" * 100), bz2.compress(b"abc" * 100 + b"d"))
+    assert "it ends after 300 bytes" in message
+    assert "the output has 300 bytes, its baseline 301 bytes" in message
+
+
+def test_of_a_vast_archive_the_size_is_not_measured_to_the_end(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "_MOST_MEASURED_BYTES", CHUNK_BYTES)
+    message = files.tell("a.gz", gzip.compress(b"x" + bytes(5 * CHUNK_BYTES)), gzip.compress(bytes(CHUNK_BYTES)))
+    assert f"the output has more than {3 * CHUNK_BYTES:,} bytes, its baseline {CHUNK_BYTES:,} bytes" in message
+
+
+def test_equal_files_are_equal_whatever_they_should_be(files: Files) -> None:
+    for name in ("a.json", "a.txt.gz", "a.zst"):
+        assert files.compare(name, b"neither JSON nor an archive", b"neither JSON nor an archive") is None
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=60), st.binary(max_size=60))
+def test_only_equal_bytes_hold_and_the_place_is_right(files: Files, one: bytes, other: bytes) -> None:
+    found = files.compare("a.bin", one, other)
+    if one == other:
+        assert found is None
+        return
+    assert found is not None
+    assert found.kind == ReasonKind.OUTPUT_DIFFERS
+    place = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
+    expected = f"ends after {min(len(one), len(other))} byte" if place is None else f"at byte {place} (offset"
+    assert expected in found.message
+
+
+def png(width: int, height: int) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+def jpeg(width: int, height: int, *, frame: int = 0xC0, profile: int = 0) -> bytes:
+    def segment(marker: int, data: bytes) -> bytes:
+        return bytes((0xFF, marker)) + struct.pack(">H", len(data) + 2) + data
+
+    profiles = b"".join(segment(0xE2, b"\xff\xc0" * 30_000) for _ in range(profile))
+    size = segment(frame, struct.pack(">BHHB", 8, height, width, 1) + b"\1\x11\0")
+    return (
+        b"\xff\xd8"
+        + segment(0xE0, b"JFIF\0")
+        + profiles
+        + segment(0xC4, b"\0" * 20)
+        + b"\xff\x01\xff"
+        + size
+        + b"\xff\xd9"
+    )
+
+
+def webp(kind: bytes, data: bytes) -> bytes:
+    return b"RIFF" + struct.pack("<I", len(data) + 12) + b"WEBP" + kind + struct.pack("<I", len(data)) + data
+
+
+LOSSLESS = webp(b"VP8L", b"\x2f" + struct.pack("<I", (640 - 1) | (480 - 1) << 14) + b"\0" * 5)
+LOSSY = webp(b"VP8 ", b"\x30\1\0\x9d\x01\x2a" + struct.pack("<HH", 640 | 1 << 14, 480) + b"\0" * 5)
+EXTENDED = webp(b"VP8X", b"\x10\0\0\0" + (639).to_bytes(3, "little") + (479).to_bytes(3, "little"))
+BMP = b"BM" + b"\0" * 12 + struct.pack("<Iii", 40, 640, -480) + b"\0" * 30
+OLD_BMP = b"BM" + b"\0" * 12 + struct.pack("<IHH", 12, 640, 480) + b"\0" * 30
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        png(640, 480),
+        jpeg(640, 480),
+        jpeg(640, 480, frame=0xC2, profile=3),
+        b"GIF89a" + struct.pack("<HH", 640, 480),
+        b"GIF87a" + struct.pack("<HH", 640, 480) + b"\0",
+        LOSSLESS,
+        LOSSY,
+        EXTENDED,
+        BMP,
+        OLD_BMP,
+        b'<?xml version="1.0"?>\n<!-- c -->\n<svg xmlns="http://www.w3.org/2000/svg" width="640" height=\'480px\'>',
+        b'<svg stroke-width="3" viewBox="0 0 640 480"/>',
+        b'<svg viewBox="0,0,640,480" width="100%"></svg>',
+    ],
+)
+def test_the_size_of_an_image_is_found(image: bytes) -> None:
+    assert find_size(image) == Size("640", "480")
+
+
+@pytest.mark.parametrize(
+    "image", [png(6, 4), jpeg(6, 4), LOSSLESS, LOSSY, EXTENDED, BMP, OLD_BMP, b"GIF89a" + b"\1" * 4]
+)
+def test_a_head_that_is_cut_short_has_no_size_or_the_right_one(image: bytes) -> None:
+    sizes = {find_size(image[:length]) for length in range(len(image))}
+    assert sizes <= {None, find_size(image)}
+
+
+@pytest.mark.parametrize("image", [b"", b"text", b"<svg>", b'<svg viewBox="0 0 1">', b"\x89PNG\r\n\x1a\n" + b"\0" * 50])
+def test_what_is_no_image_has_no_size(image: bytes) -> None:
+    assert find_size(image) is None
+
+
+@given(
+    st.sampled_from([b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"RIFF????WEBPVP8X", b"BM", b"<svg "]),
+    st.binary(max_size=80),
+)
+def test_any_bytes_have_a_size_or_none(sign: bytes, rest: bytes) -> None:
+    find_size(sign + rest)
+
+
+def test_images_of_one_size_hold_whatever_they_show(files: Files) -> None:
+    assert files.compare("a.png", png(6, 4) + b"other", png(6, 4), compare="image_size") is None
+    found = files.compare("a.png", png(6, 4), png(6, 5), compare="image_size")
+    assert found is not None
+    assert (found.kind, found.message) == (
+        ReasonKind.OUTPUT_DIFFERS,
+        "out/a.png is 6 x 4, its baseline 6 x 5 (width x height)",
+    )
+
+
+def test_what_is_no_image_is_told_on_its_side(files: Files) -> None:
+    output = files.compare("a.png", b"text", png(1, 1), compare="image_size")
+    baseline = files.compare("a.png", png(1, 1), b"text", compare="image_size")
+    assert output is not None
+    assert baseline is not None
+    assert (output.kind, baseline.kind) == (ReasonKind.OUTPUT_UNREADABLE, ReasonKind.BASELINE_UNREADABLE)
+    assert output.message.startswith("out/a.png is no PNG, JPEG,")
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ({}, None),
+        ({"min_bytes": 5, "max_bytes": 5}, None),
+        ({"min_bytes": 6}, "out/a.png has 5 bytes, less than min_bytes: 6"),
+        ({"max_bytes": 4}, "out/a.png has 5 bytes, more than max_bytes: 4"),
+        ({"max_bytes": 0}, "out/a.png has 5 bytes, more than max_bytes: 0"),
+    ],
+)
+def test_a_size_lies_within_its_bounds_or_not(files: Files, rules: dict[str, int], told: str | None) -> None:
+    declared = DeclaredOutput(path="*.png", compare="exists", **rules)  # type: ignore[arg-type]
+    found = compare_files(declared, files.write("view", "a.png", b"12345"), None, shown_as="out/a.png")
+    assert (None if found is None else (found.kind, found.message)) == (
+        None if told is None else (ReasonKind.OUTPUT_DIFFERS, told)
+    )

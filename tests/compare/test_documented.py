@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.manifest.comparisons import COMPARISONS
-from tests.compare.test_compare_files import png
+from tests.compare.test_comparing import png
 
 if TYPE_CHECKING:
     from tests.compare.files import Files
