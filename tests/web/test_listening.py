@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -66,7 +67,9 @@ def serve(visit: Callable[[Open], Awaitable[None]], state: ServerState | None = 
     async def run() -> None:
         config, known = Config(answer, lifespan="off", log_config=None, timeout_keep_alive=300), state or ServerState()
         loop, end = asyncio.get_running_loop(), asyncio.Event()
-        server = await loop.create_server(lambda: PatientProtocol(config, known, {"end": end}), "127.0.0.1")
+        server = await loop.create_server(
+            lambda: PatientProtocol(config, known, {"end": end}), sock=bind("127.0.0.1", 0)
+        )
         address = server.sockets[0].getsockname()
         try:
             async with asyncio.timeout(30):
@@ -109,6 +112,20 @@ def test_who_thinks_between_two_requests_is_not_sent_away(monkeypatch: pytest.Mo
             one.close()
 
     serve(visit)
+
+
+def test_second_answer_on_a_connection_is_sent_at_once() -> None:
+    async def visit(connect: Open) -> None:
+        _, writer = await connect()
+        while not state.connections:
+            await asyncio.sleep(0.001)
+        (connection,) = state.connections
+        sent_through = connection.transport.get_extra_info("socket")
+        assert sent_through.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        writer.close()
+
+    state = ServerState()
+    serve(visit, state)
 
 
 def test_who_does_not_read_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
