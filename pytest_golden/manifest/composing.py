@@ -1,13 +1,13 @@
 """YAML text to plain values with the place of each, and without what a manifest must not use.
 
-Composed from the parser's events, one after another: PyYAML's own composer takes five times as long, recurses with the
-nesting, and has neither a check for doubled keys nor a budget for aliases. The meaning of the values is not read here.
+Composed from the parser's events, one after another: PyYAML's own composer takes five times as long, and has no limit
+for the nesting, no check for doubled keys and no budget for aliases. The meaning of the values is not read here.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -16,7 +16,7 @@ from pytest_golden.manifest.kinds import UNREADABLE, Step
 from pytest_golden.manifest.units import Unquoted, read_unquoted, show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DEEPEST = 50
@@ -108,13 +108,13 @@ def compose(text: str, *, parser: Any = _PARSER) -> Document:
     if found is not None:
         message = f"the character U+{ord(found[0]):04X} is not allowed in YAML; remove it, or write it as an escape in double quotes"
         raise UnusableTextError([Mistake(spot_of_offset(text, found.start()), message)])
-    composer = _Composer()
+    composer = _Composer(yaml.parse(text, Loader=parser))
     try:
-        composer.take(yaml.parse(text, Loader=parser))
+        root = composer.compose()
     except yaml.YAMLError as error:
         composer.refuse(_place_broken(error, text), _say_broken(error))
         raise UnusableTextError(composer.mistakes) from None
-    return Document(composer.value, tuple(composer.mistakes), composer.root)
+    return Document(root.value, tuple(composer.mistakes), root.place)
 
 
 def spot_of_offset(text: str, offset: int) -> Spot:
@@ -150,55 +150,36 @@ def _say_broken(error: yaml.YAMLError) -> str:
     return f"this is not YAML: {problem}; {hint}"
 
 
-@dataclass(slots=True)
-class _Frame:
-    """A list or mapping that is still open. `key` waits for its value; `size` counts values, repeated ones each time."""
+class _Found(NamedTuple):
+    """A value, its place, and how many values it holds: those that an alias repeats count each time."""
 
     value: Any
-    branch: _Branch
-    anchor: str | None
-    readable: bool
-    is_list: bool
-    key: Any = None
-    has_key: bool = False
-    merged: list[tuple[Any, Any]] = field(default_factory=list)
+    place: Any
     size: int = 1
 
 
 class _Composer:
-    """Takes the events of one text and builds its value and places."""
+    """Builds the values and places of one text from its events. It calls itself for each list and mapping."""
 
-    def __init__(self) -> None:
-        self.value: Any = None
-        self.root: _Branch | int = 0
+    def __init__(self, events: Iterator[Any]) -> None:
         self.mistakes: list[Mistake] = []
-        self._frames: list[_Frame] = []
-        self._anchors: dict[str, tuple[Any, Any, int]] = {}
-        self._documents = 0
+        self._events = events
+        self._anchors: dict[str, _Found] = {}
         self._repeated = 0
-        self._takers: dict[type, Callable[[Any], None]] = {
-            yaml.ScalarEvent: self._take_scalar,
-            yaml.MappingStartEvent: self._open,
-            yaml.SequenceStartEvent: self._open,
-            yaml.MappingEndEvent: self._close,
-            yaml.SequenceEndEvent: self._close,
-            yaml.AliasEvent: self._take_alias,
-        }
 
-    def take(self, events: Iterator[Any]) -> None:
+    def compose(self) -> _Found:
         """Take all events of the first document."""
-        for event in events:
-            taker = self._takers.get(type(event))
-            if taker is not None:
-                taker(event)
+        root, is_begun = _Found(None, 0), False
+        for event in self._events:
+            if isinstance(event, yaml.NodeEvent):
+                root = self._read(event, 0)
             elif isinstance(event, yaml.DocumentStartEvent):
-                self._documents += 1
-                if self._documents > 1:
-                    self.refuse(
-                        _pack(event.start_mark),
-                        "a second document begins here; a manifest is one document, remove the line ---",
-                    )
-                    return
+                if is_begun:
+                    message = "a second document begins here; a manifest is one document, remove the line ---"
+                    self.refuse(_pack(event.start_mark), message)
+                    break
+                is_begun = True
+        return root
 
     def refuse(self, offset: int, message: str) -> None:
         """Note a mistake."""
@@ -208,108 +189,91 @@ class _Composer:
         self.refuse(offset, message)
         raise UnusableTextError(self.mistakes)
 
-    def _take_scalar(self, event: Any) -> None:
-        value: Any = event.value
-        offset = _pack(event.start_mark)
-        is_merge = False
+    def _read(self, event: Any, depth: int) -> _Found:
+        kind, offset = type(event), _pack(event.start_mark)
+        if kind is yaml.AliasEvent:
+            return self._read_alias(event.anchor, offset)
+        if kind is not yaml.ScalarEvent and depth >= _DEEPEST:
+            self._give_up(offset, _TOO_DEEP)
         if event.tag is not None:
-            self._refuse_tag(event)
-            value = UNREADABLE
-        elif event.style is None or not event.style:
-            value = read_unquoted(value)
-            is_merge = value == "<<"
-        if event.anchor is not None:
-            self._anchors[event.anchor] = (value, offset, 1)
-        self._add(value, offset, 1, is_merge=is_merge)
-
-    def _refuse_tag(self, event: Any) -> None:
-        shown = event.tag.replace("tag:yaml.org,2002:", "!!")[:40]
-        self.refuse(
-            _pack(event.start_mark), f"YAML tags such as {shown} are not allowed here; remove it, or quote the text"
-        )
-
-    def _open(self, event: Any) -> None:
-        if len(self._frames) >= _DEEPEST:
-            self._give_up(_pack(event.start_mark), _TOO_DEEP)
-        if event.tag is not None:
-            self._refuse_tag(event)
-        is_list = type(event) is yaml.SequenceStartEvent
-        branch = _Branch(_pack(event.start_mark), {}, [] if is_list else {})
-        self._frames.append(_Frame([] if is_list else {}, branch, event.anchor, event.tag is None, is_list))
-
-    def _close(self, _event: Any) -> None:
-        frame = self._frames.pop()
-        for value, place in frame.merged:
-            self._merge(frame, value, place)
-        value = frame.value if frame.readable else UNREADABLE
-        if frame.anchor is not None:
-            self._anchors[frame.anchor] = (value, frame.branch, frame.size)
-        self._add(value, frame.branch, frame.size)
-
-    def _take_alias(self, event: Any) -> None:
-        known = self._anchors.get(event.anchor)
-        if known is None:
-            shown = event.anchor[:40]
-            message = f"the alias *{shown} has no anchor that ends before it; quote the text, or write &{shown} above"
-            self.refuse(_pack(event.start_mark), message)
-            known = (UNREADABLE, _pack(event.start_mark), 1)
-        value, place, size = known
-        self._repeated += size
-        if self._repeated > _MOST_REPEATED:
-            message = f"the aliases up to here repeat more than {_MOST_REPEATED} values; write them out"
-            self._give_up(_pack(event.start_mark), message)
-        self._add(value, place, size, key_offset=_pack(event.start_mark))
-
-    def _add(self, value: Any, place: Any, size: int, *, key_offset: int | None = None, is_merge: bool = False) -> None:
-        if not self._frames:
-            self.value, self.root = value, place
-            return
-        frame = self._frames[-1]
-        frame.size += size
-        if frame.is_list:
-            frame.value.append(value)
-            frame.branch.parts.append(place)
-        elif frame.has_key:
-            self._add_value(frame, value, place)
+            shown = event.tag.replace("tag:yaml.org,2002:", "!!")[:40]
+            self.refuse(offset, f"YAML tags such as {shown} are not allowed here; remove it, or quote the text")
+        if kind is yaml.ScalarEvent:
+            found = _Found(event.value if event.style else read_unquoted(event.value), offset)
         else:
-            frame.has_key = True
-            offset = _offset_of(place) if key_offset is None else key_offset
-            frame.key = _MERGE if is_merge else self._read_key(frame, value, offset)
+            read = self._read_list if kind is yaml.SequenceStartEvent else self._read_mapping
+            found = read(offset, depth + 1)
+        if event.tag is not None:
+            found = found._replace(value=UNREADABLE)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = found
+        return found
 
-    def _read_key(self, frame: _Frame, value: Any, offset: int) -> str | None:
+    def _read_alias(self, anchor: str, offset: int) -> _Found:
+        found = self._anchors.get(anchor)
+        if found is None:
+            shown = anchor[:40]
+            message = f"the alias *{shown} has no anchor that ends before it; quote the text, or write &{shown} above"
+            self.refuse(offset, message)
+            found = _Found(UNREADABLE, offset)
+        self._repeated += found.size
+        if self._repeated > _MOST_REPEATED:
+            self._give_up(offset, f"the aliases up to here repeat more than {_MOST_REPEATED} values; write them out")
+        return found
+
+    def _read_list(self, offset: int, depth: int) -> _Found:
+        items: list[Any] = []
+        places: list[Any] = []
+        size = 1
+        while type(event := next(self._events)) is not yaml.SequenceEndEvent:
+            value, place, count = self._read(event, depth)
+            items.append(value)
+            places.append(place)
+            size += count
+        return _Found(items, _Branch(offset, {}, places), size)
+
+    def _read_mapping(self, offset: int, depth: int) -> _Found:
+        mapping: dict[str, Any] = {}
+        branch = _Branch(offset, {}, {})
+        merged: list[tuple[dict[str, Any], _Branch]] = []
+        size = 1
+        while type(event := next(self._events)) is not yaml.MappingEndEvent:
+            name = self._read(event, depth)
+            is_merge = name.value == "<<" and type(event) is yaml.ScalarEvent and not event.style
+            key = None if is_merge else self._read_key(name.value, _pack(event.start_mark), branch.keys)
+            value, place, count = self._read(next(self._events), depth)
+            size += name.size + count
+            if is_merge:
+                merged += self._list_merged(value, place)
+            elif key is not None:
+                mapping[key], branch.parts[key] = value, place
+        for more, its_place in merged:
+            for key in [key for key in more if key not in mapping]:
+                mapping[key], branch.parts[key] = more[key], its_place.parts[key]
+                branch.keys.setdefault(key, its_place.keys[key])
+        return _Found(mapping, branch, size)
+
+    def _read_key(self, value: Any, offset: int, known: dict[str, int]) -> str | None:
         """Return the key's text, None for one that cannot be used."""
         key = value.text if isinstance(value, Unquoted) else value
         if not isinstance(key, str):
             if key is not UNREADABLE:
                 self.refuse(offset, f"a key must be a text, not {show(value)}; quote what stands in braces or brackets")
             return None
-        if key in frame.branch.keys:
-            line = _spot(frame.branch.keys[key]).line
-            self.refuse(
-                offset, f"the key {show(key)} is doubled, it stands in line {line} already; remove one of the two"
-            )
+        if key in known:
+            line = _spot(known[key]).line
+            message = f"the key {show(key)} is doubled, it stands in line {line} already; remove one of the two"
+            self.refuse(offset, message)
             return None
-        frame.branch.keys[key] = offset
+        known[key] = offset
         return key
 
-    def _add_value(self, frame: _Frame, value: Any, place: Any) -> None:
-        key, frame.key, frame.has_key = frame.key, None, False
-        if key is _MERGE:
-            if isinstance(value, list) and all(isinstance(item, dict) for item in value):
-                frame.merged += zip(value, place.parts, strict=True)
-            elif isinstance(value, dict):
-                frame.merged.append((value, place))
-            elif value is not UNREADABLE:
-                self.refuse(
-                    _offset_of(place), "<< merges a mapping or a list of mappings; give it an alias such as *common"
-                )
-        elif key is not None:
-            frame.value[key] = value
-            frame.branch.parts[key] = place
-
-    def _merge(self, frame: _Frame, value: dict[str, Any], place: _Branch) -> None:
-        for key, item in value.items():
-            if key not in frame.value:
-                frame.value[key] = item
-                frame.branch.keys.setdefault(key, place.keys[key])
-                frame.branch.parts[key] = place.parts[key]
+    def _list_merged(self, value: Any, place: Any) -> Iterable[tuple[dict[str, Any], _Branch]]:
+        if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+            return zip(value, place.parts, strict=True)
+        if isinstance(value, dict):
+            return [(value, place)]
+        if value is not UNREADABLE:
+            message = "<< merges a mapping or a list of mappings; give it an alias such as *common"
+            self.refuse(_offset_of(place), message)
+        return ()
