@@ -9,21 +9,20 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import shutil
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.compare.baselines import ACCEPTABLE, WAITING_PREFIX, hold, remove_abandoned
+from pytest_golden.compare.baselines import ACCEPTABLE, WAITING_PREFIX
 from pytest_golden.compare.comparing import compare_with, explain_change, explain_unreadable, find_actual
 from pytest_golden.compare.opening import Mismatch
 from pytest_golden.compare.secrets import find_secret
 from pytest_golden.errors import BaselineError
 from pytest_golden.gateway.model import OutputFinding
+from pytest_golden.gateway.scratch import LivingFolder
 from pytest_golden.gateway.view import copy_content
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.regression.model import AcceptedOutput, OutputChange, ReasonKind
@@ -170,9 +169,8 @@ class WaitingRoom:
 
     def __init__(self, baselines: ProjectBaselines) -> None:
         self._baselines = baselines
-        self._folder: Path | None = None
+        self._living: LivingFolder | None = None
         self._count = 0
-        self._mark: int | None = None
 
     def copy(self, actual: Path) -> Path:
         """Copy an output here, and return the copy. Its name ends as the output's does, which tells its format.
@@ -181,11 +179,10 @@ class WaitingRoom:
             BaselineError: nothing can be written beside the baselines, or the disk is full.
             OSError: this output cannot be copied.
         """
-        if self._folder is None:
-            self._folder = self._make_folder()
+        folder = self._enter()
         self._count += 1
         suffixes = "".join(actual.suffixes[-_MOST_SUFFIXES:])
-        copy = self._folder / f"{self._count}{suffixes if len(suffixes) <= _LONGEST_SUFFIXES else ''}"
+        copy = folder / f"{self._count}{suffixes if len(suffixes) <= _LONGEST_SUFFIXES else ''}"
         try:
             copy_content(str(actual), str(copy))
         except OSError as error:
@@ -200,14 +197,14 @@ class WaitingRoom:
         Raises:
             BaselineError: the disk does not take them.
         """
-        if self._folder is None:
+        if self._living is None:
             return
         try:
             # Together, one commit of the file system's journal does for many.
             with ThreadPoolExecutor(_FLUSHED_AT_ONCE) as pool:
-                list(pool.map(flush, self._folder.iterdir()))
+                list(pool.map(flush, self._living.path.iterdir()))
         except OSError as error:
-            raise _refuse_all(self._folder.parent, error) from error
+            raise _refuse_all(self._baselines.folder, error) from error
 
     def apply(self, copies: Mapping[str, Path], removed: Collection[str]) -> dict[str, OSError]:
         """Make copies the baselines of outputs and remove others; return by path what could not be done.
@@ -215,34 +212,30 @@ class WaitingRoom:
         All is done in one step where the file system can, and else one by one.
         """
         with suppress(BaselineError):
-            self._folder = self._folder or self._make_folder()
-            troubles = replace_at_once(self._baselines, self._folder / "staged", copies, removed)
+            troubles = replace_at_once(self._baselines, self._enter() / "staged", copies, removed)
             if troubles is not None:
                 return troubles
         return replace_one_by_one(self._baselines, copies, removed)
 
     def empty(self) -> None:
         """Remove what still waits."""
-        folder, self._folder = self._folder, None
-        mark, self._mark = self._mark, None
-        if mark is not None:
-            os.close(mark)
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        living, self._living = self._living, None
+        if living is not None:
+            living.close()
 
-    def _make_folder(self) -> Path:
-        folder = self._baselines.folder
-        try:
-            self._baselines.refuse_symlinks("")
-            folder.mkdir(parents=True, exist_ok=True)
-            remove_abandoned(folder)
-            made = Path(tempfile.mkdtemp(prefix=WAITING_PREFIX, dir=folder))
-            # What a killed process leaves here is not to be committed.
-            (made / ".gitignore").write_text("*\n")
-            self._mark = hold(made)
-        except OSError as error:
-            raise _refuse_all(folder, error) from error
-        return made
+    def _enter(self) -> Path:
+        """Return the folder; the first call makes it."""
+        if self._living is None:
+            folder = self._baselines.folder
+            try:
+                self._baselines.refuse_symlinks("")
+                folder.mkdir(parents=True, exist_ok=True)
+                self._living = LivingFolder(folder, WAITING_PREFIX)
+                # What a killed process leaves here is not to be committed.
+                (self._living.path / ".gitignore").write_text("*\n")
+            except OSError as error:
+                raise _refuse_all(folder, error) from error
+        return self._living.path
 
 
 def _refuse_all(folder: Path, error: OSError) -> BaselineError:

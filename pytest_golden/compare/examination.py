@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.compare.baselines import (
     ACCEPTABLE,
+    WAITING_PREFIX,
     ProjectBaselines,
     describe_unused,
     match_outputs,
-    remove_abandoned,
 )
 from pytest_golden.errors import BaselineError
 from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
+from pytest_golden.gateway.scratch import remove_abandoned
 from pytest_golden.gateway.write_set import Fingerprint, find_differences, take_fingerprint
 from pytest_golden.regression.model import (
     LACKING_KINDS,
@@ -80,7 +81,7 @@ class BaselineKeeper:
         When outputs are accepted, each project's are looked at just before it runs: the gate itself changes them.
         """
         if not self.accepts:
-            remove_abandoned(self.folder)
+            remove_abandoned(self.folder, WAITING_PREFIX)
             self._pinned = take_fingerprint(str(self.folder))
 
     def begin(self, project: GoldenProjectConfig) -> Examination:

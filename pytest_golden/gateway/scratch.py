@@ -6,6 +6,7 @@ what is put inside.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import stat
@@ -16,13 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+from pytest_golden.clock import utc_now
 from pytest_golden.errors import GatewayError
 
-if sys.platform != "win32":
-    import fcntl
-
-_PREFIX = "pytest-golden-"
+_PREFIX = f"pytest-golden-{os.getuid()}-"
 _LOCK_NAME = "alive.lock"
+# Where no lock tells, as on some network file systems, age does.
+_ABANDONED_SECONDS = 24 * 3600
 
 
 class LivingFolder:
@@ -32,12 +33,12 @@ class LivingFolder:
     """
 
     def __init__(self, place: Path, prefix: str) -> None:
-        _remove_abandoned(place, prefix)
+        remove_abandoned(place, prefix)
         self.path = Path(os.path.realpath(tempfile.mkdtemp(prefix=prefix, dir=place)))
         # Locked before it gets its name, so that nobody takes the folder for an abandoned one.
         draft = self.path / f"{_LOCK_NAME}.new"
         self._lock: int | None = os.open(draft, os.O_RDWR | os.O_CREAT, 0o600)
-        if sys.platform != "win32":
+        with suppress(OSError):
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         draft.rename(self.path / _LOCK_NAME)
 
@@ -61,7 +62,7 @@ class Scratch:
     def __init__(self, place: Path) -> None:
         try:
             place.mkdir(parents=True, exist_ok=True)
-            self._folder = LivingFolder(place, f"{_PREFIX}{os.getuid()}-" if hasattr(os, "getuid") else _PREFIX)
+            self._folder = LivingFolder(place, _PREFIX)
         except OSError as error:
             raise GatewayError(f"no scratch folder can be made in {place}: {error.strerror or error}") from error
         self.root = self._folder.path
@@ -94,8 +95,7 @@ def list_places() -> tuple[Path, ...]:
     places = []
     with suppress(FileNotFoundError):  # It is tried out, and none may be writable; who makes scratch there says so.
         places.append(Path(tempfile.gettempdir()))
-    if sys.platform != "win32":
-        places.append(Path("/var/tmp"))
+    places.append(Path("/var/tmp"))
     with suppress(RuntimeError):
         places.append(Path.home() / ".cache" / "pytest-golden")
     if sys.platform == "linux":
@@ -153,23 +153,26 @@ def _list_opened_up(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _remove_abandoned(place: Path, prefix: str) -> None:
+def remove_abandoned(place: Path, prefix: str) -> None:
+    """Remove what killed processes of this user left in `place` under a name that begins with `prefix`."""
     for folder in place.glob(f"{prefix}*"):
-        # One without a lock is just being made, and another process that starts may remove an abandoned one too.
+        # Another process that starts may remove it too.
         with suppress(OSError):
             found = folder.lstat()
-            is_ours = stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
-            if is_ours and _is_abandoned(folder):
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and _is_abandoned(folder, found):
                 remove_tree(folder)
 
 
-def _is_abandoned(folder: Path) -> bool:
-    lock = os.open(folder / _LOCK_NAME, os.O_RDWR)
+def _is_abandoned(folder: Path, found: os.stat_result) -> bool:
+    is_old = utc_now().timestamp() - found.st_mtime > _ABANDONED_SECONDS
     try:
-        if sys.platform != "win32":
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        lock = os.open(folder / _LOCK_NAME, os.O_RDWR)
+    except FileNotFoundError:
+        return is_old  # It is just being made, or its process was killed over that.
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return is_old and not isinstance(error, BlockingIOError)
     finally:
         os.close(lock)
-    return sys.platform != "win32"
+    return True
