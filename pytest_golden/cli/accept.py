@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
 _KILLED = 128
-_EPILOG = """\
+EPILOG = """\
 It runs `pytest --golden --golden-update` for these projects and shows what it accepts. It is refused in CI.
 Look at what it shows, then commit golden_baselines.
 
@@ -24,7 +24,6 @@ exit code: pytest's own, 0 when all of them ran as declared; 2 for bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden accept`."""
-    parser.epilog = _EPILOG
     parser.add_argument("names", metavar="NAME", nargs="+", help="A golden project's name.")
     add_options(parser, "--manifest")
 

@@ -47,14 +47,13 @@ _PYTHON = re.compile(r"python[\d.]*")
 _CHILD_END = "_child.py"
 _INVALID = 2
 _NARROW = 70
-_EPILOG = """\
+EPILOG = """\
 exit code: 0 everything is there, 1 valid but something is missing on this machine, 2 the manifest has mistakes.
 Nothing is run. Runners that a conftest brings are known to pytest only."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden check`."""
-    parser.epilog = _EPILOG
     add_options(parser, "--manifest", "--json")
 
 

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 
 class Command(Protocol):
-    """The interface of a command's module."""
+    """The interface of a command's module. `EPILOG` stands below the arguments in its help."""
+
+    EPILOG: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the command's arguments."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import argparse
 
 _SHELLS = ("bash", "zsh", "fish")
-_EPILOG = """\
+EPILOG = """\
 bash  golden completion bash > ~/.local/share/bash-completion/completions/golden
 zsh   golden completion zsh > "${fpath[1]}/_golden"
 fish  golden completion fish > ~/.config/fish/completions/golden.fish"""
@@ -18,7 +18,6 @@ fish  golden completion fish > ~/.config/fish/completions/golden.fish"""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden completion`."""
-    parser.epilog = _EPILOG
     parser.add_argument("shell", choices=_SHELLS, metavar="|".join(_SHELLS), help="The shell that is to complete.")
 
 

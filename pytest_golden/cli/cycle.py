@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PARTIAL, _FAILED = 1, 3
 _NEWEST = ""
-_EPILOG = """\
+EPILOG = """\
 Both commands are run by `sh -c` in a git worktree of HEAD, on a branch golden/cycle-... of its own. The improvement is
 what the first one changes or commits there. The second approves it by exit code 0 and rejects it by 1. Then the golden
 projects are run on it as the base declares them. Nothing is merged, and nothing is undone: the work stays on the branch.
@@ -39,7 +39,6 @@ _STYLES = {CycleVerdict.VERIFIED: "bold green", CycleVerdict.FLAGGED: "bold red"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden cycle`."""
-    parser.epilog = _EPILOG
     parser.add_argument("--improve", metavar="CMD", help="The command that improves what is in its folder.")
     parser.add_argument("--review", metavar="CMD", help="The command that approves (exit code 0) or rejects (1).")
     parser.add_argument("--task", metavar="TEXT", help="What is to be done, for the commands and the journal.")

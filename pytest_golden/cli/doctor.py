@@ -58,12 +58,11 @@ for wanted in sys.argv[1:]:
             print(name, found[name])
 """
 _ELSEWHERE = "give another file by --golden-store or GOLDEN_STORE_URL"
-_EPILOG = "exit code: 0 the gate can run here, 1 it cannot."
+EPILOG = "exit code: 0 the gate can run here, 1 it cannot."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden doctor`."""
-    parser.epilog = _EPILOG
     add_options(parser, "--manifest", "--json")
 
 

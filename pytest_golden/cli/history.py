@@ -40,7 +40,7 @@ _MOST_RUNS = 100_000
 _SHORT = 7
 # In a pipe there is no width; a screen's is enough for what fits there.
 _WIDEST_PLOT = 200
-_EPILOG = """\
+EPILOG = """\
 Without a NAME all projects are listed, one a line; with one, its runs, the newest first. Times are UTC.
 Flakiness is the share of neighbouring results on one commit, without edits, that differ.
 
@@ -49,7 +49,6 @@ exit code: 0 told, 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden history`."""
-    parser.epilog = _EPILOG
     parser.add_argument("name", metavar="NAME", nargs="?", help="The golden project's name (default: all of them).")
     options.add_limit_option(parser, _DEFAULT_LIMIT, "How many runs to look at")
     options.add_options(parser, "--manifest", "--store", "--json")

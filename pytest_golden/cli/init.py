@@ -69,7 +69,7 @@ _FURTHER = """
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
-_EPILOG = """\
+EPILOG = """\
 Without --from it declares what it is sure of: Odibi projects, dbt projects and notebooks below the manifest's folder.
 With --from it runs the command there once, in a copy-on-write view, and declares it with what it wrote:
 
@@ -80,7 +80,6 @@ exit code: 0 written, 1 the command failed and nothing was written, 2 bad input 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden init`."""
-    parser.epilog = _EPILOG
     parser.add_argument(
         "--from", dest="command", metavar="COMMAND", help="Run this command once and declare it with what it wrote."
     )

@@ -37,7 +37,7 @@ _DEFAULT_TIMEOUT = "60s"
 _LEAST_EVERY = 1.0
 _BUDGET_SECONDS = 600.0
 _STYLES = {SignalType.POSITIVE: "green", SignalType.NEGATIVE: "bold red", SignalType.NEUTRAL: "yellow"}
-_EPILOG = """\
+EPILOG = """\
 The gate's agent is golden: a run is an entry of type regression_check, a
 result one of type golden_run.
 Times are shown in the local time zone; JSON has them in UTC.
@@ -47,12 +47,10 @@ exit code: 0 done, 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden journal`."""
-    options.add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json", "--rules")
+    options.add_actions(parser, ACTIONS, "--manifest", "--store", "--json", "--rules")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the action."""
-    return options.run_action(arguments)
+run = options.run_action
 
 
 def _read_json(option: str, text: str) -> Any:

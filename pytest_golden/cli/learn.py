@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # How often the progress is shown.
 _SLICE_SECONDS = 0.5
-_EPILOG = """\
+EPILOG = """\
 Every gate learns at its end, for a hundredth of its time and two seconds at most; what is left is learned here, or by the next
 gate. It is the same whether learned at once or in parts. With GOLDEN_LLM_MODEL that model words the lessons of fixes; what it
 says waits for approval.
@@ -38,7 +38,6 @@ exit code: 0 learned, also when something is left; 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden learn`."""
-    parser.epilog = _EPILOG
     parser.add_argument(
         "--budget", metavar="TIME", help="Begin nothing after so long, as 90s or 10m (default: no limit)."
     )

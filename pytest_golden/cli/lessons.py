@@ -37,7 +37,7 @@ _WORDED_BY = {"rules": "rules", "model": "a language model", "person": "a person
 _DEFAULT_LIMIT, _MOST = 50, 100_000
 _MOST_TOLD = 20
 _SECONDS_OF_A_DAY = 86_400
-_EPILOG = """\
+EPILOG = """\
 ID is a lesson's id, or the beginning of one that is the only such. The gate's
 agent is golden.
 
@@ -52,12 +52,10 @@ exit code: 0 done, 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden lessons`."""
-    options.add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json")
+    options.add_actions(parser, ACTIONS, "--manifest", "--store", "--json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the action."""
-    return options.run_action(arguments)
+run = options.run_action
 
 
 @contextmanager

@@ -106,11 +106,11 @@ def _make_parser(loaded: Mapping[str, Command]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for known, load in COMMANDS.items():
-        summary = load.__doc__
         declared = commands.add_parser(
-            known, help=summary, description=summary, allow_abbrev=False, formatter_class=_Formatter
+            known, help=load.__doc__, description=load.__doc__, allow_abbrev=False, formatter_class=_Formatter
         )
         if known in loaded:
+            declared.epilog = loaded[known].EPILOG
             loaded[known].add_arguments(declared)
     # For the command that completes all of them.
     parser.set_defaults(make_whole_parser=make_whole_parser)

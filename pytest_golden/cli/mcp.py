@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _DEFAULT_PORT = 8766
 # An agent is told that the store is locked rather than kept waiting.
 _BUSY_SECONDS = 5.0
-_EPILOG = """\
+EPILOG = """\
 Without --http the tools are served over stdin and stdout, for a client that
 starts this command itself: docs/how-to/agents-tools.md has the settings of
 common ones. With --http they are served at /mcp, on this machine alone unless
@@ -42,7 +42,6 @@ input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden mcp`."""
-    parser.epilog = _EPILOG
     parser.add_argument("--http", action="store_true", help="Serve over HTTP instead of stdin and stdout.")
     add_listening_options(parser, _DEFAULT_PORT)
     parser.add_argument(

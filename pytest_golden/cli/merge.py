@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.verify.merging_store import MergeReport
 
-_EPILOG = """\
+EPILOG = """\
 In any order and however often the same stores are merged, the result is the
 same. Sources are never changed.
 
@@ -31,7 +31,6 @@ used, and nothing was merged."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden merge`."""
-    parser.epilog = _EPILOG
     parser.add_argument("sources", metavar="SOURCE", nargs="+", help="The file of a store to take in.")
     add_options(parser, "--manifest", "--store", "--json", "--rules")
 

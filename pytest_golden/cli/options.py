@@ -82,16 +82,15 @@ class Action(NamedTuple):
     told_below: str = ""
 
 
-def add_actions(parser: argparse.ArgumentParser, actions: Iterable[Action], epilog: str, *options: str) -> None:
+def add_actions(parser: argparse.ArgumentParser, actions: Iterable[Action], *options: str) -> None:
     """Declare the actions of a command with their arguments, and the shared options that each of them has."""
-    parser.epilog = epilog
     added = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for action in actions:
         declared = added.add_parser(
             action.name,
             help=action.summary,
             description=action.summary,
-            epilog=action.told_below + epilog,
+            epilog=f"{action.told_below}{parser.epilog}",
             allow_abbrev=False,
             formatter_class=parser.formatter_class,
         )

@@ -36,7 +36,7 @@ _DEFAULT_LIMIT, _MOST = 5, 200
 # The command writes only that a lesson was shown, which is not worth a long wait.
 _BUSY_SECONDS = 2.0
 _MOST_OF_VALUE = 200
-_EPILOG = """\
+EPILOG = """\
 TEXT is the message of a failure, or words of it. The same failure is known again whatever its numbers, times, paths and
 quoted values are; the rest is found by words. What the last gate run left is known when it was learned from.
 
@@ -45,7 +45,6 @@ exit code: 0 told, also when nothing is known; 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden recall`."""
-    parser.epilog = _EPILOG
     parser.add_argument("text", metavar="TEXT", nargs="*", help="A failure's message, or words of it.")
     parser.add_argument(
         "--diff",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 _MOST_FAILURES = 20
-_EPILOG = """\
+EPILOG = """\
 ENTRY is the journal entry of a gate run or of one of its results, or the beginning of a run's; without it the last run is
 told. With --html FILE the run is written as one page that needs no network, with --json its gate report is printed.
 Of a failure is shown what was known when it happened, and the lessons that came since.
@@ -38,7 +38,6 @@ exit code: 0 told, whatever the run's verdict, 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden report`."""
-    parser.epilog = _EPILOG
     parser.add_argument("entry", metavar="ENTRY", nargs="?", help="Which gate run (default: the last one).")
     parser.add_argument("--html", metavar="FILE", type=Path, help="Write the run as one HTML page.")
     add_options(parser, "--manifest", "--store", "--json")

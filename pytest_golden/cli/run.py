@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _MOST_NAMED = 8
-_EPILOG = """\
+EPILOG = """\
 It runs this one project, whatever it needs: use `pytest --golden -k NAME` for the rest. Hooks of a conftest
 (runners, step readers, redactors, judges, another gateway) exist only inside pytest and have no part in it.
 GOLDEN_SANDBOX and GOLDEN_KEEP count as for the gate.
@@ -57,7 +57,6 @@ with --shell that of the shell."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden run`."""
-    parser.epilog = _EPILOG
     parser.add_argument("name", metavar="NAME", help="The golden project's name.")
     parser.add_argument(
         "--shell", action="store_true", help="Open a shell in its view instead; nothing written there is kept."

@@ -31,7 +31,7 @@ _DEFAULT_HEARTBEAT_SECONDS = 30.0
 _LONGEST_HEARTBEAT_SECONDS = 86_400.0
 # Requests can read while a gate writes; one that writes is soon told to try again, not kept waiting.
 _BUSY_SECONDS = 2.0
-_EPILOG = """\
+EPILOG = """\
 env GOLDEN_SERVE_TOKEN is the token for signing in and for the JSON API; without
 it one is made and printed. env GOLDEN_WEBHOOK_SECRET opens the webhooks.
 
@@ -40,7 +40,6 @@ exit code: 130 ended by Ctrl-C, 0 by SIGTERM, 2 bad input."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden serve`."""
-    parser.epilog = _EPILOG
     add_listening_options(parser, _DEFAULT_PORT)
     parser.add_argument("--require-token", action="store_true", help="Ask for the token on this machine too.")
     parser.add_argument(

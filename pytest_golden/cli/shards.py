@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.settings import GoldenSettings
 
-_EPILOG = """\
+EPILOG = """\
 Durations are the medians of the last recorded passes; a project without one is taken to be as long as the median
 of the others. Projects of which one needs the other stay together. Each shard is run with
 `pytest --golden --golden-shard I/N`, all of them with the same plan, and `golden merge` joins their stores.
@@ -35,14 +35,10 @@ exit code: 0 planned, 2 bad input."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden shards`."""
     summary = "Write which project is in which shard, balanced by recorded durations."
-    options.add_actions(
-        parser, [Action("plan", summary, _plan, _declare_plan)], _EPILOG, "--store", "--manifest", "--json"
-    )
+    options.add_actions(parser, [Action("plan", summary, _plan, _declare_plan)], "--store", "--manifest", "--json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the action."""
-    return options.run_action(arguments)
+run = options.run_action
 
 
 def _declare_plan(plan: argparse.ArgumentParser) -> None:

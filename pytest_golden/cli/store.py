@@ -27,17 +27,15 @@ if TYPE_CHECKING:
 
 
 _SHOWN_DIGITS = 12
-_EPILOG = "exit code: 0 whole or done, 1 something is damaged, differs or cannot be repaired, 2 bad input."
+EPILOG = "exit code: 0 whole or done, 1 something is damaged, differs or cannot be repaired, 2 bad input."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden store`."""
-    add_actions(parser, ACTIONS, _EPILOG, "--store", "--manifest", "--json")
+    add_actions(parser, ACTIONS, "--store", "--manifest", "--json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the action."""
-    return run_action(arguments)
+run = run_action
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -53,7 +53,7 @@ _DEEPEST = 20
 _MOST_NAMED = 5
 _DEFAULT_LIMIT, _MOST = 50, 100_000
 _LIMITED = "How many steps to show at most"
-_EPILOG = """\
+EPILOG = """\
 RUN is a golden project's name (its newest run), the id of a trajectory or of
 its journal entry or the beginning of one that is the only such, or a file of
 JSON Lines that a recorder wrote. Times are UTC.
@@ -73,12 +73,10 @@ such as     type=tool_call importance>=high error~"timeout"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden trajectory`."""
-    options.add_actions(parser, ACTIONS, _EPILOG, "--manifest", "--store", "--json")
+    options.add_actions(parser, ACTIONS, "--manifest", "--store", "--json")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Run the action."""
-    return options.run_action(arguments)
+run = options.run_action
 
 
 def _declare_run(parser: argparse.ArgumentParser) -> None:

@@ -45,7 +45,7 @@ _MEANINGS = {
     "removed": "only the base declares it",
     "skipped": "it was not run",
 }
-_EPILOG = """\
+EPILOG = """\
 It runs the golden projects as they stand here (the head) and at the commit where this branch left REF (the base),
 and tells what this change broke from what was broken before. What passed on the base and fails on the head is run
 again on both, until the failure repeats byte for byte or Fisher's exact test decides whether it is chance. The same is
@@ -58,7 +58,6 @@ the head is judged on its own."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden verify`."""
-    parser.epilog = _EPILOG
     parser.add_argument("--base", metavar="REF", required=True, help="The branch, tag or commit to compare with.")
     parser.add_argument(
         "--repeat",

@@ -23,13 +23,12 @@ from pytest_golden.redaction.literals import secret_literals
 from pytest_golden.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import BinaryIO
 
     from pytest_golden.gateway.process import Exit
 
 
-_MARK = "GOLDEN_CYCLE_MARK"
 _LOOK_SECONDS = 0.2
 _LEAST_SECONDS = 0.001
 # PR_SET_CHILD_SUBREAPER and PR_GET_CHILD_SUBREAPER of <linux/prctl.h>
@@ -58,18 +57,17 @@ class CommandRunner:
             KeyboardInterrupt: somebody interrupted it.
         """
         raw = self.scratch / f"{new_id('output')}.raw"
-        mark = new_id("mark")
         launch = Launch(
             argv=("sh", "-c", command),
             cwd=str(self.folder),
-            environment={**environment, _MARK: mark},
+            environment=environment,
             stdout=str(raw),
             stderr=str(raw),
             sealed=False,
             timeout_seconds=max(_LEAST_SECONDS, seconds),
         )
         follower = _Follower(raw, self.log, f"{name} | ", Redactor(secret_literals(environment)), self.show)
-        before = set(_list_children())
+        before = _list_children()
         was_adopting = _adopt_orphans(True)
         supervisor = Supervisor()
         try:
@@ -80,10 +78,7 @@ class CommandRunner:
             raise GoldenError(f"the command {told} ({error})") from None
         finally:
             supervisor.close()
-            # What outlived its supervisor carries the mark; where there is no /proc, nothing is found.
-            _kill_all(lambda: _find_marked(f"{_MARK}={mark}".encode()))
-            # With a child that is ended, its children become ours, and so on.
-            _kill_all(lambda: set(_list_children()) - before, is_parent=True)
+            _kill_children(before)
             _adopt_orphans(was_adopting)
             follower.close()
             raw.unlink(missing_ok=True)
@@ -171,24 +166,14 @@ class _Follower:
             self._show(told)
 
 
-def _kill_all(find: Callable[[], Iterable[int]], *, is_parent: bool = False) -> None:
-    """Kill processes until none is found any more."""
+def _kill_children(spared: set[int]) -> None:
+    """Kill what outlived its supervisor: the children of each killed process become ours, and are killed in turn."""
     limit = monotonic_seconds() + _SWEEP_SECONDS
-    while (found := find()) and monotonic_seconds() < limit:
+    while (found := _list_children() - spared) and monotonic_seconds() < limit:
         for pid in found:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-                if is_parent:
-                    os.waitpid(pid, 0)
-
-
-def _find_marked(entry: bytes) -> list[int]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if entry in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-    return found
+                os.waitpid(pid, 0)
 
 
 def _adopt_orphans(is_wanted: bool) -> bool:
@@ -204,11 +189,11 @@ def _adopt_orphans(is_wanted: bool) -> bool:
     return bool(was.value)
 
 
-def _list_children() -> list[int]:
-    found: list[int] = []
+def _list_children() -> set[int]:
+    found: set[int] = set()
     for file in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):
-            found += map(int, file.read_text(encoding="ascii").split())
+            found.update(map(int, file.read_text(encoding="ascii").split()))
     return found
 
 

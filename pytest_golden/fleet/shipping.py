@@ -189,8 +189,7 @@ def _add(archive: tarfile.TarFile, folder: Path, prefix: str, files: Iterable[st
 
 
 def _choose_folder(session_id: str) -> Path:
-    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
-    return Path(tempfile.gettempdir()).resolve() / f"golden-fleet-{user}" / session_id
+    return Path(tempfile.gettempdir()).resolve() / f"golden-fleet-{os.getuid()}" / session_id
 
 
 def _remove_abandoned(place: Path) -> None:

@@ -74,8 +74,7 @@ def find_substitute(workspace_root: Path) -> Path | None:
 
 def _name_substitute(workspace_root: Path) -> Path:
     digest = hashlib.sha256(os.fsencode(workspace_root)).hexdigest()[:16]
-    user = str(os.getuid()) if hasattr(os, "getuid") else "user"
-    return Path(tempfile.gettempdir()) / f"pytest-golden-{user}-{digest}"
+    return Path(tempfile.gettempdir()) / f"pytest-golden-{os.getuid()}-{digest}"
 
 
 def _make_folder(folder: Path) -> None:
@@ -198,4 +197,4 @@ def is_own_folder(folder: Path) -> bool:
         found = folder.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()

@@ -34,7 +34,6 @@ _MOUNT_TABLE = "/proc/self/mountinfo"
 
 #: The same everywhere, so that a pipeline that depends on one of them depends on nothing. 2020-01-01T00:00:00Z.
 FIXED = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "1577836800"}
-_WINDOWS_NEEDS = ("SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "WINDIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +260,6 @@ def build_environment(
 ) -> dict[str, str]:
     """Build the environment of a pipeline; what the manifest sets wins over everything."""
     clean = {
-        **{name: environ[name] for name in _WINDOWS_NEEDS if name in environ},
         "PATH": build_path_variable(project, environ),
         "HOME": home,
         "TMPDIR": temporary,

@@ -87,7 +87,7 @@ def resolve_project(config: GoldenProjectConfig, workspace_root: Path) -> Resolv
 
 def _resolve(text: str, workspace_root: Path, key: str) -> Path:
     """Follow links in the folders of a path but keep its last name, which programs like Python's venv go by."""
-    if sys.platform != "win32" and PureWindowsPath(text).drive and not text.startswith("/"):
+    if PureWindowsPath(text).drive and not text.startswith("/"):
         raise ProjectUnusableError(
             Problem.PATH_NOT_FOUND, f"{key} {text} is a Windows path, and this is {sys.platform}"
         )
@@ -124,9 +124,9 @@ def _require_readable(path: Path) -> None:
 
 
 def _find_python(venv: Path) -> str:
-    for relative in ("bin/python", "Scripts/python.exe"):
-        if (venv / relative).exists():
-            return str(venv / relative)
+    python = venv / "bin" / "python"
+    if python.exists():
+        return str(python)
     raise ProjectUnusableError(
         Problem.PATH_NOT_FOUND, f"venv {venv} holds no Python; make it with `python -m venv {venv}` and install into it"
     )

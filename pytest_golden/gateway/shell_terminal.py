@@ -7,18 +7,14 @@ outside of the seal. Run as a bare script (standard library only), this file tak
 from __future__ import annotations
 
 import os
+import pty
 import select
 import signal
-import struct
 import sys
+import termios
+import tty
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
-
-if sys.platform != "win32":
-    import fcntl
-    import pty
-    import termios
-    import tty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,9 +93,8 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def _pass_size_on(relay: int) -> None:
-    with suppress(OSError):
-        size = fcntl.ioctl(_KEYBOARD, termios.TIOCGWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
-        fcntl.ioctl(relay, termios.TIOCSWINSZ, size)
+    with suppress(termios.error):
+        termios.tcsetwinsize(relay, termios.tcgetwinsize(_KEYBOARD))
 
 
 def become_shell(argv: list[str]) -> None:  # pragma: no cover - inside the seal

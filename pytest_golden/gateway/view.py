@@ -13,6 +13,7 @@ import stat
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from fcntl import ioctl
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from pytest_golden.gateway.model import WriteSet
     from pytest_golden.gateway.resolution import StandIns
-
-if sys.platform == "linux":
-    from fcntl import ioctl
 
 
 _FICLONE = 0x40049409
@@ -192,8 +190,6 @@ def copy_content(origin: str, copy: str) -> None:
 
 
 def _clone(origin: str, copy: str) -> bool:
-    if sys.platform != "linux":
-        return False
     with open(origin, "rb") as source, open(copy, "wb") as target, suppress(OSError):
         ioctl(target.fileno(), _FICLONE, source.fileno())
         return True

@@ -41,7 +41,7 @@ def _find_shell(pipeline: PipelineFile) -> tuple[str, ...]:
         words = read_shebang(pipeline.file)
     except OSError as error:
         raise explain_closed(pipeline, error) from error
-    if words and os.access(pipeline.file, os.X_OK) and os.name == "posix":
+    if words and os.access(pipeline.file, os.X_OK):
         trouble = _find_trouble(words, pipeline.path_variable)
         if trouble:
             raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, f"line 1 of {pipeline.file} {trouble}")

@@ -72,7 +72,7 @@ def read_notebook(path: str) -> Any:
 def make_socket_folder() -> str:
     """Make a private folder with a short path for the kernel's sockets and files."""
     folder = tempfile.mkdtemp(prefix="nb")
-    if len(folder) <= SOCKET_FOLDER_LENGTH or os.name != "posix":
+    if len(folder) <= SOCKET_FOLDER_LENGTH:
         return folder
     shutil.rmtree(folder)
     return tempfile.mkdtemp(prefix="nb", dir="/tmp")
@@ -126,10 +126,8 @@ def make_client(notebook: Any, folder: str) -> Any:
             return kernelspec.KernelSpec(argv=launch, display_name="Python", language="python")
 
     os.environ.update({"JUPYTER_RUNTIME_DIR": folder, "IPYTHONDIR": folder, "JUPYTER_PLATFORM_DIRS": "1"})
-    address = {"transport": "ipc", "ip": str(Path(folder, "s"))} if os.name == "posix" else {}
-    manager = import_module("jupyter_client.manager").AsyncKernelManager(
-        kernel_spec_manager=OwnKernel(), connection_file=str(Path(folder, "kernel.json")), **address
-    )
+    address = {"connection_file": str(Path(folder, "kernel.json")), "transport": "ipc", "ip": str(Path(folder, "s"))}
+    manager = import_module("jupyter_client.manager").AsyncKernelManager(kernel_spec_manager=OwnKernel(), **address)
     client = PrintingClient(notebook, km=manager, timeout=None, iopub_timeout=LATE_OUTPUT_SECONDS)
     client.owns_km = True
     return client

@@ -115,8 +115,6 @@ def explain_closed(pipeline: PipelineFile, error: OSError) -> RunnerError:
 
 def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:
     """Find the interpreter that a console script is started with, or None when it is not a Python script."""
-    if script.suffix.lower() == ".exe":
-        return _existing(script.with_name("python.exe"))
     try:
         words = read_shebang(script)
     except OSError:
