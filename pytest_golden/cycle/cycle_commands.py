@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,51 +39,62 @@ _MOST_LOGGED = 64 * 1024 * 1024
 _MOST_BEHIND, _LEAST_SHOWN = 1 << 24, 1 << 16
 
 
-@dataclass(slots=True)
-class CommandRunner:
-    """Runs commands with `sh -c` in a folder, one at a time. `show` receives each line, `log` all lines, both redacted."""
+def run_command(
+    name: str,
+    command: str,
+    folder: Path,
+    *,
+    seconds: float,
+    environment: Mapping[str, str],
+    scratch: Path,
+    log: Path,
+    show: Callable[[str], None],
+) -> Exit:
+    """Run a command with `sh -c` in a folder to its end, and end everything that it started.
 
-    folder: Path
-    scratch: Path
-    log: Path
-    show: Callable[[str], None]
+    Args:
+        name: stands before each line of its output.
+        command: for the shell.
+        folder: where it runs.
+        seconds: how long it may take.
+        environment: its variables.
+        scratch: a private folder for its raw output.
+        log: receives the lines of its output, redacted.
+        show: receives them too.
 
-    def run(self, name: str, command: str, *, seconds: float, environment: Mapping[str, str]) -> Exit:
-        """Run a command to its end, and end everything that it started. Put its `name` before each line of its output.
-
-        Raises:
-            GoldenError: it could not be started or not be watched to its end; nothing of it is left running.
-            KeyboardInterrupt: somebody interrupted it.
-        """
-        raw = self.scratch / f"{new_id('output')}.raw"
-        launch = Launch(
-            argv=("sh", "-c", command),
-            cwd=str(self.folder),
-            environment=environment,
-            stdout=str(raw),
-            stderr=str(raw),
-            sealed=False,
-            timeout_seconds=max(_LEAST_SECONDS, seconds),
-        )
-        follower = _Follower(raw, self.log, f"{name} | ", Redactor(secret_literals(environment)), self.show)
-        before = _list_children()
-        was_adopting = _adopt_orphans(True)
-        supervisor = Supervisor()
-        try:
-            ended = supervisor.run(launch)
-        except GatewayError as error:
-            is_begun = isinstance(error.__cause__, ConnectionError)
-            told = "ended what watched over it, and was ended" if is_begun else "was not run"
-            raise GoldenError(f"the command {told} ({error})") from None
-        finally:
-            supervisor.close()
-            _kill_children(before)
-            _adopt_orphans(was_adopting)
-            follower.close()
-            raw.unlink(missing_ok=True)
-        if ended.ending is Ending.INTERRUPTED:
-            raise KeyboardInterrupt
-        return ended
+    Raises:
+        GoldenError: it could not be started or not be watched to its end; nothing of it is left running.
+        KeyboardInterrupt: somebody interrupted it.
+    """
+    raw = scratch / f"{new_id('output')}.raw"
+    launch = Launch(
+        argv=("sh", "-c", command),
+        cwd=str(folder),
+        environment=environment,
+        stdout=str(raw),
+        stderr=str(raw),
+        sealed=False,
+        timeout_seconds=max(_LEAST_SECONDS, seconds),
+    )
+    follower = _Follower(raw, log, f"{name} | ", Redactor(secret_literals(environment)), show)
+    before = _list_children()
+    was_adopting = _adopt_orphans(True)
+    supervisor = Supervisor()
+    try:
+        ended = supervisor.run(launch)
+    except GatewayError as error:
+        is_begun = isinstance(error.__cause__, ConnectionError)
+        told = "ended what watched over it, and was ended" if is_begun else "was not run"
+        raise GoldenError(f"the command {told} ({error})") from None
+    finally:
+        supervisor.close()
+        _kill_children(before)
+        _adopt_orphans(was_adopting)
+        follower.close()
+        raw.unlink(missing_ok=True)
+    if ended.ending is Ending.INTERRUPTED:
+        raise KeyboardInterrupt
+    return ended
 
 
 def describe_ending(ended: Exit) -> str:

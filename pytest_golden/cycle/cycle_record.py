@@ -7,7 +7,6 @@ cycle can be resumed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
@@ -20,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from pytest_golden.clock import new_id
 from pytest_golden.cycle.model import CycleState, CycleStep
-from pytest_golden.cycle.rules import ERROR, FAILURE, SUCCESS, Round, get_final_status
+from pytest_golden.cycle.rules import ERROR, FAILURE, SUCCESS, Round, get_final_status, make_fingerprint
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.events import GATE_AGENT
 from pytest_golden.gate.service import RegressionGuard
@@ -269,7 +268,9 @@ class CycleFile:
             GoldenError: it cannot be written.
         """
         body = _write_walk(walk)
-        text = json.dumps({"version": _VERSION, "digest": _digest(body), "cycle": body}, ensure_ascii=False, indent=1)
+        text = json.dumps(
+            {"version": _VERSION, "digest": make_fingerprint(body), "cycle": body}, ensure_ascii=False, indent=1
+        )
         try:
             with replace_file(self.path) as stream:
                 stream.write(text)
@@ -300,7 +301,7 @@ class CycleFile:
             )
         with suppress(KeyError, TypeError, ValueError, AttributeError):
             walk = _read_walk(plain["cycle"])
-            if plain["digest"] == _digest(plain["cycle"]) and walk.state.cycle_id == self.cycle_id:
+            if plain["digest"] == make_fingerprint(plain["cycle"]) and walk.state.cycle_id == self.cycle_id:
                 return walk
         raise GoldenError(_damaged(self.path))
 
@@ -336,11 +337,6 @@ def _find_folder(project_root: Path, *, makes: bool) -> Path:
 
 def _damaged(path: Path) -> str:
     return f"{path} is damaged or was edited: it is no state that a cycle has left; begin a new cycle"
-
-
-def _digest(body: Any) -> str:
-    told = json.dumps(body, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _write_walk(walk: Walk) -> Any:

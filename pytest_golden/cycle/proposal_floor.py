@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
+from pytest_golden.gateway.view import is_below
 from pytest_golden.history.base_files import read_base_manifest
 from pytest_golden.history.git import ask_git, last_line, read_blob, run_git, split_paths
 from pytest_golden.manifest.reader import parse_manifest
@@ -257,13 +258,13 @@ def list_edits(changed: Sequence[str], floor: ProtectedFloor) -> Iterator[Mappin
     for path in sorted(changed):
         if path == floor.manifest:
             yield make_edit(None, "manifest", f"{path} was edited")
-        elif _is_below(path, floor.baselines):
+        elif is_below(path, floor.baselines):
             project = path.removeprefix(floor.baselines).strip("/").partition("/")[0]
             yield make_edit(project or None, "baseline", f"the baseline {path} was edited")
         elif _loads_with_gate(path, floor):
             yield make_edit(None, "gate_configuration", f"{path}, which the gate loads, was edited")
         for own in floor.projects:
-            if _is_below(path, own.path) or (own.folder is not None and _is_below(path, own.folder)):
+            if is_below(path, own.path) or (own.folder is not None and is_below(path, own.folder)):
                 yield make_edit(own.project, "project_files", f"its own file {path} was edited")
 
 
@@ -272,10 +273,6 @@ def _loads_with_gate(path: str, floor: ProtectedFloor) -> bool:
     if file.name not in _CONFIGURATIONS and file.name != HOOKS:
         return floor.is_imported(path)
     return PurePosixPath(floor.manifest).is_relative_to(file.parent) or floor.is_imported(path)
-
-
-def _is_below(path: str, place: str) -> bool:
-    return path == place or path.startswith(f"{place}/")
 
 
 def make_edit(project: str | None, kind: str, message: str) -> Mapping[str, Any]:

@@ -75,7 +75,7 @@ class CycleRunner:
         self._steps = _read_steps(steps or {})
         self._on_event = on_event
         self._gateway = gateway
-        self._moments = Moments(clock)
+        self._clock = clock or monotonic_seconds
         self._store = store
         self._notes = dict(notes or {})
         # Of the present cycle, from when it begins.
@@ -128,7 +128,7 @@ class CycleRunner:
     def _go(self, file: CycleFile, walk: Walk) -> CycleState:
         """Walk one cycle from where it stands to its end, or to an interrupt."""
         self._file, self._walk, self._record = file, walk, CycleRecord(self._find_location())
-        self._before, self._began = walk.elapsed_seconds, self._moments.read_seconds()
+        self._before, self._began = walk.elapsed_seconds, self._read_seconds()
         self._is_kept = True
         file.write(walk)
         try:
@@ -149,13 +149,13 @@ class CycleRunner:
         self._emit(CycleEventType.STARTED, self._position(), self._config.task_description)
         if not is_new:
             return
-        self._change(started_at=self._moments.read_utc())
+        self._change(started_at=self._read_utc())
         warnings = self._config.validate_golden_projects_for_mode()
         self._warn(warnings)
         if warnings and self._config.require_golden_projects:
             for step in CYCLE_ORDER:
                 self._note(step, StepStatus.SKIPPED, warnings[0])
-            self._change(exit_status=rules.ERROR, finished_at=self._moments.read_utc())
+            self._change(exit_status=rules.ERROR, finished_at=self._read_utc())
             self._walk = replace(self._walk, position=None, failure=warnings[0])
         else:
             self._begin_record()
@@ -306,7 +306,7 @@ class CycleRunner:
             self._change(proposal=None)
             walk = replace(self._walk, present=rules.Round(walk.present.number + 1))
         if following is None:
-            self._change(finished_at=self._moments.read_utc(), proposal=None)
+            self._change(finished_at=self._read_utc(), proposal=None)
             walk = self._walk
         self._walk = replace(walk, position=following)
 
@@ -351,19 +351,24 @@ class CycleRunner:
                 self._is_kept = False
                 self._warn([f"{error}; a cycle that is killed from now on cannot be taken up again where it was"])
 
+    def _read_seconds(self) -> float:
+        """Return the time in seconds; only differences are meaningful."""
+        told = self._clock()
+        return told.timestamp() if isinstance(told, datetime) else float(told)
+
+    def _read_utc(self) -> datetime:
+        """Return the current timestamp: the clock's own if it returns datetimes."""
+        told = self._clock()
+        return told.astimezone(UTC) if isinstance(told, datetime) else utc_now()
+
     def _elapsed(self) -> float:
-        return self._before + (0.0 if self._began is None else max(0.0, self._moments.read_seconds() - self._began))
+        return self._before + (0.0 if self._began is None else max(0.0, self._read_seconds() - self._began))
 
     def _is_time_up(self) -> bool:
         return self.seconds_left <= 0
 
     def _position(self) -> CycleStep:
         return self._walk.position or CYCLE_ORDER[-1]
-
-
-def read_notes(project_root: Any, cycle_id: str) -> Mapping[str, Any]:
-    """Return the notes that were kept with a cycle. Raises as `CycleRunner.resume`."""
-    return CycleFile(project_root, cycle_id).read().notes
 
 
 def _read_steps(given: Mapping[CycleStep | str, StepCallable | None]) -> dict[CycleStep, StepCallable | None]:
@@ -377,23 +382,6 @@ def _read_steps(given: Mapping[CycleStep | str, StepCallable | None]) -> dict[Cy
             raise ValueError(f"the step {known} must be a callable, not {step!r:.100}")
         steps[known] = step
     return steps
-
-
-class Moments:
-    """Reads the time from a clock that returns seconds or aware datetimes, and never goes back."""
-
-    def __init__(self, clock: Callable[[], Any] | None = None) -> None:
-        self._clock = clock or monotonic_seconds
-
-    def read_seconds(self) -> float:
-        """Return the time in seconds; only differences are meaningful."""
-        told = self._clock()
-        return told.timestamp() if isinstance(told, datetime) else float(told)
-
-    def read_utc(self) -> datetime:
-        """Return the current timestamp: the clock's own if it returns datetimes."""
-        told = self._clock()
-        return told.astimezone(UTC) if isinstance(told, datetime) else utc_now()
 
 
 class StepError(GoldenError):

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cycle import worktree
-from pytest_golden.cycle.cycle_commands import CommandRunner, clear_leftovers, describe_ending
+from pytest_golden.cycle.cycle_commands import clear_leftovers, describe_ending, run_command
 from pytest_golden.cycle.cycle_record import CycleFile, find_unfinished
 from pytest_golden.cycle.model import DEFAULT_TASK, CycleConfig, CycleStep, CycleVerdict
 from pytest_golden.cycle.proposal_floor import ProposalGuard, read_base_floor
 from pytest_golden.cycle.rules import ERROR, get_final_status
-from pytest_golden.cycle.runner import CycleRunner, StepError, read_notes
+from pytest_golden.cycle.runner import CycleRunner, StepError
 from pytest_golden.cycle.worktree import CycleWorktree
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_state_folder, find_store_place, prepare_state_folder
@@ -117,7 +117,7 @@ class CommandCycle:
         checkout = find_checkout(self.manifest.parent)
         present = read_base_floor(checkout, find_commit(checkout, "HEAD"), self.manifest)
         cycle_id = cycle_id or find_unfinished(present.root)
-        notes = dict(read_notes(present.root, cycle_id))
+        notes = dict(CycleFile(present.root, cycle_id).read().notes)
         if "base" not in notes:
             raise SettingsError(f"{cycle_id} is no cycle of commands: take it up with `CycleRunner.resume`")
         if notes["has_secrets"] and not (self.improve and self.review):
@@ -317,10 +317,15 @@ class CommandSteps:
             "GOLDEN_CYCLE_STATE": str(told),
             "PWD": str(tree.root),
         }
-        log = self._name_beside_state(state.cycle_id, ".log")
         before = _look(tree.checkout)
-        runner = CommandRunner(tree.root, self.scratch, log, self.show)
-        ended = runner.run(name, command, seconds=self.seconds_left(), environment=environment)
+        ended = run_command(
+            *(name, command, tree.root),
+            seconds=self.seconds_left(),
+            environment=environment,
+            scratch=self.scratch,
+            log=self._name_beside_state(state.cycle_id, ".log"),
+            show=self.show,
+        )
         return ended, _compare(name, before, _look(tree.checkout))
 
 

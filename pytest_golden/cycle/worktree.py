@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cycle.proposal_floor import make_edit
 from pytest_golden.errors import GoldenError
+from pytest_golden.gate.state_folder import make_own_folder
 from pytest_golden.gateway.scratch import remove_tree
 from pytest_golden.history.checkout import descends
 from pytest_golden.history.git import SUBMODULE_MODE, ask_git, last_line, run_git, run_git_raw, split_paths
@@ -55,20 +56,16 @@ class CycleWorktree:
             GoldenError: git cannot create it, or the folder belongs to somebody else.
         """
         try:
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-            found = self.folder.lstat()
+            make_own_folder(self.folder)
         except OSError as error:
-            raise GoldenError(f"{self.folder} cannot be made: {error.strerror or error}") from None
-        if self.folder.is_symlink() or found.st_uid != os.getuid():
-            raise GoldenError(f"{self.folder} is somebody else's; remove it, or let TMPDIR name another folder")
+            told = f"{self.folder} cannot be made: {error.strerror}" if error.strerror else str(error)
+            raise GoldenError(told) from None
         if self._is_own_folder() and self._git_folder.is_dir():
             self._repair()
             return
         self._forget()
-        has_branch = not run_git(
-            self.checkout, "rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}"
-        ).returncode
-        wanted = [str(self.root), self.branch] if has_branch else ["-b", self.branch, str(self.root), self.base]
+        is_new = self._find_commit() is None
+        wanted = ["-b", self.branch, str(self.root), self.base] if is_new else [str(self.root), self.branch]
         added = run_git(
             self.checkout, *_NEUTRAL, "worktree", "add", "--quiet", *wanted, longest_seconds=_LONGEST_SECONDS
         )
@@ -130,15 +127,16 @@ class CycleWorktree:
             # What a command wrote beside its worktree is removed too.
             with suppress(OSError):
                 remove_tree(self.folder)
-        told = run_git(self.checkout, "rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}^{{commit}}")
-        if told.returncode:
-            return None
-        commit = told.stdout.strip()
+        commit = self._find_commit()
         if commit != self.base:
             return commit
         if not self.root.exists():
             run_git(self.checkout, "update-ref", "-d", f"refs/heads/{self.branch}", commit)
         return None
+
+    def _find_commit(self) -> str | None:
+        told = run_git(self.checkout, "rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}^{{commit}}")
+        return None if told.returncode else told.stdout.strip()
 
     def name_tree(self, commit: str) -> str:
         """Return git's name for the content of a commit."""

@@ -73,11 +73,3 @@ class BaseKey(Shape):
     manifest: str
     environment: str
     setup: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunIds:
-    """The gate runs that a verification made: the head's, and those of the base that later verifications may reuse."""
-
-    head: tuple[str, ...] = ()
-    base: tuple[str, ...] = ()

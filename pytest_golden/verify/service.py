@@ -10,7 +10,7 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER, match_outputs
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
@@ -28,7 +28,7 @@ from pytest_golden.verify import gates
 from pytest_golden.verify.base_worktree import BaseEnvironment, BaseWorktree, find_missing_inputs, find_setup_seconds
 from pytest_golden.verify.failures import identify_failure
 from pytest_golden.verify.gates import BrokenDownError, finish_gate, result_of, start_gate
-from pytest_golden.verify.model import BaseFacts, BaseKey, RunIds, Verification
+from pytest_golden.verify.model import BaseFacts, BaseKey, Verification
 from pytest_golden.verify.store import VerificationRecord, digest_environment, keep_spooled
 
 if TYPE_CHECKING:
@@ -82,20 +82,20 @@ class Verifier:
         record = VerificationRecord(location, self._warn)
         if self.base.manifest is None:
             found = self._judge_alone()
-            record.keep(found, None, RunIds(tuple(self.head_run_ids)))
+            record.keep(found, None, self.head_run_ids)
             return found
         try:
             side = BaseSide(self, location)
         except BaseUnavailableError as error:
             return self._give_up(str(error))
-        with side:
+        with side.held:
             try:
                 found = self._compare(side, record)
             except BaseUnavailableError as error:
                 found = self._give_up(str(error), reused=side.reused)
             # Runs in a worktree that lacked something must not be reused by later verifications.
             kept = () if side.gaps or side.missing else tuple(side.run_ids)
-            record.keep(found, side.key, RunIds(tuple(self.head_run_ids), kept))
+            record.keep(found, side.key, self.head_run_ids, kept)
         return found
 
     def _compare(self, side: BaseSide, record: VerificationRecord) -> Verification:
@@ -253,7 +253,7 @@ class BaseSide:
         self._verifier = verifier
         self._file = verifier.base.manifest or verifier.manifest
         self._location = location
-        self._held = ExitStack()
+        self.held = ExitStack()
         self._place: GatePlace | None = None
         self._count = 0
         self.run_ids: list[str] = []
@@ -309,12 +309,6 @@ class BaseSide:
                 raise BaseUnavailableError(f"{result.name} could not be run again on the base: {result.error_message}")
         return results
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
-
     def _run_first(self, names: Sequence[str], chosen: Sequence[str]) -> dict[str, SideRuns]:
         report = self._run(chosen)
         self._note_missing(report.results.values())
@@ -362,7 +356,7 @@ class BaseSide:
         verifier, setup = self._verifier, self._setup
         self._verifier.say(f"base: checking {self.key.commit[:12]} out in a worktree")
         tree = BaseWorktree(verifier.checkout, verifier.private, self.key.commit)
-        self._held.callback(tree.close)
+        self.held.callback(tree.close)
         environment = BaseEnvironment(verifier.checkout, tree.root, verifier.private, verifier.place.environment)
         if setup is not None:
             self._verifier.say("base: running its `setup:`")

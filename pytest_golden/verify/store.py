@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.manifest.model import Manifest
-    from pytest_golden.verify.model import BaseKey, RunIds, Verification
+    from pytest_golden.verify.model import BaseKey, Verification
 
 VERIFY_TYPE = "verify"
 _REGRESSION_KINDS = {Verdict.NEW_REGRESSION: "new", Verdict.KNOWN: "known"}
@@ -68,8 +68,13 @@ class VerificationRecord:
         runs = _fold(results)
         return {name: runs[name] for name in names} if all(name in runs for name in names) else None
 
-    def keep(self, verification: Verification, key: BaseKey | None, runs: RunIds) -> None:
-        """Mark the head's failures as new or known, and record the verification; `key` is None without a base."""
+    def keep(
+        self, verification: Verification, key: BaseKey | None, head_runs: Sequence[str], base_runs: Sequence[str] = ()
+    ) -> None:
+        """Mark the head's failures as new or known, and record the verification; `key` is None without a base.
+
+        `head_runs` and `base_runs` are the gate runs that were made for it, of the base those that may be reused.
+        """
         if self._location is None:
             return
         kinds = {
@@ -79,10 +84,10 @@ class VerificationRecord:
         }
         try:
             with Store.open(self._location, busy_seconds=_BUSY_SECONDS) as store:
-                if runs.head and kinds:
+                if head_runs and kinds:
                     with store.write() as connection:
-                        mark_regressions(connection, runs.head, kinds)
-                leave_entry(store, verification, key, runs)
+                        mark_regressions(connection, head_runs, kinds)
+                leave_entry(store, verification, key, head_runs, base_runs)
         except (GoldenError, OSError, ValueError) as error:
             self._warn(f"this verification is not recorded: {error}")
 
@@ -117,7 +122,13 @@ def _says_something(result: GoldenProjectResult | None) -> bool:
     return result is not None and result.status is not ResultStatus.SKIPPED and not tells_nothing(result)
 
 
-def leave_entry(store: Store, verification: Verification, key: BaseKey | None, runs: RunIds) -> None:
+def leave_entry(
+    store: Store,
+    verification: Verification,
+    key: BaseKey | None,
+    head_runs: Sequence[str],
+    base_runs: Sequence[str],
+) -> None:
     """Write a journal entry with what was found and the runs that were made for it.
 
     Raises:
@@ -133,12 +144,12 @@ def leave_entry(store: Store, verification: Verification, key: BaseKey | None, r
         f"verify {shown} against {base.ref} ({(base.commit or 'no commit')[:12]})",
         VERIFY_TYPE,
         agent_id=GATE_AGENT,
-        session_key=runs.head[0] if runs.head else None,
+        session_key=head_runs[0] if head_runs else None,
     )
     note: Mapping[str, Any] = {
         "base": None if key is None else key.to_dict(),
-        "base_runs": list(runs.base),
-        "head_runs": list(runs.head),
+        "base_runs": list(base_runs),
+        "head_runs": list(head_runs),
         "verdicts": {one.runs.name: str(one.verdict) for one in verification.comparisons},
         "weakened_floor": [dict(one) for one in verification.weakened_floor],
         "exit_code": verification.exit_code,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_golden.cycle.cycle_commands import CommandRunner, describe_ending
+from pytest_golden.cycle.cycle_commands import describe_ending, run_command
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.model import Ending
 from pytest_golden.gateway.process import Exit
@@ -32,10 +32,16 @@ class Watched:
         self.lines: list[str] = []
         (folder / "daemon.py").write_text(DAEMON)
         self.log = folder / "cycle.log"
-        self.runner = CommandRunner(folder, folder, self.log, self.lines.append)
 
     def run(self, command: str, *, seconds: float = 120.0, **environment: str) -> Exit:
-        return self.runner.run("improve", command, seconds=seconds, environment={**os.environ, **environment})
+        return run_command(
+            *("improve", command, self.folder),
+            seconds=seconds,
+            environment={**os.environ, **environment},
+            scratch=self.folder,
+            log=self.log,
+            show=self.lines.append,
+        )
 
     def wait_for_end(self) -> None:
         stat = Path("/proc", (self.folder / "pid").read_text(), "stat")

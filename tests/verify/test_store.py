@@ -21,7 +21,7 @@ from pytest_golden.storage.schema import gate_results
 from pytest_golden.storage.shared_documents import digest_document
 from pytest_golden.storage.store import Store
 from pytest_golden.verify.gates import HeadCommit
-from pytest_golden.verify.model import BaseFacts, BaseKey, RunIds, Verification
+from pytest_golden.verify.model import BaseFacts, BaseKey, Verification
 from pytest_golden.verify.store import VerificationRecord, digest_environment, keep_spooled
 from tests.gate.gate_events import begin, end, judge
 from tests.gate.record_place import Place, tell, whole
@@ -142,7 +142,7 @@ def test_store_that_is_not_there_is_not_made(place: Place, record: VerificationR
 def test_store_that_cannot_be_read_costs_a_warning(place: Place, record: VerificationRecord) -> None:
     place.path.write_bytes(b"no database" * 1000)
     assert record.find_base(KEY, ["a"]) is None
-    record.keep(verification(), KEY, RunIds())
+    record.keep(verification(), KEY, ())
     assert [text.partition(":")[0] for text in place.warned] == [
         "earlier runs of the base cannot be asked",
         "this verification is not recorded",
@@ -172,7 +172,7 @@ def test_failures_of_the_head_are_marked_and_the_verification_is_an_entry(
     results = [judge(head, name, ResultStatus.FAILED) for name in names]
     tell(place.open(), head, *results, judge(head, "passed"), end(head, "failure"))
     found = verification(*(compared(name, verdict) for name, verdict in names.items()), compared("passed", Verdict.OK))
-    record.keep(found, KEY, RunIds((head.run_id,), ("entry_base",)))
+    record.keep(found, KEY, (head.run_id,), ("entry_base",))
     with Store.open(place.path) as store:
         with store.read() as connection:
             columns = (gate_results.c.project, gate_results.c.regression_kind, gate_results.c.result)
@@ -190,12 +190,12 @@ def test_failures_of_the_head_are_marked_and_the_verification_is_an_entry(
 
 
 def test_verification_without_a_verdict_is_an_entry_too(place: Place, record: VerificationRecord) -> None:
-    record.keep(verification(base=BaseFacts("main", BASE, BASE, reason="no disk")), KEY, RunIds())
-    record.keep(verification(weakened_floor=({"project": "a", "message": "is gone"},)), KEY, RunIds())
+    record.keep(verification(base=BaseFacts("main", BASE, BASE, reason="no disk")), KEY, ())
+    record.keep(verification(weakened_floor=({"project": "a", "message": "is gone"},)), KEY, ())
     with Store.open(place.path) as store:
         entries = Journal(store).review_journal(intent_type="verify", agent_id="golden")
     assert [entry.immediate_notes for entry in entries] == ["no project, floor weakened", "base unavailable: no disk"]
-    VerificationRecord(None, place.warned.append).keep(verification(), KEY, RunIds())
+    VerificationRecord(None, place.warned.append).keep(verification(), KEY, ())
     assert place.warned == []
 
 
@@ -205,7 +205,7 @@ def test_base_that_a_verification_ran_in_an_environment_of_its_own_stands_for_la
     key = replace(KEY, setup=("make", "install"))
     base = begin("a", surroundings={"python": "3.11.2", "distributions": {"of": "the base"}})
     tell(place.open(), *whole(base))
-    record.keep(verification(), key, RunIds((), (base.run_id,)))
+    record.keep(verification(), key, (), (base.run_id,))
     assert record.find_base(KEY, ["a"]) is None
     assert record.find_base(replace(key, environment="other"), ["a"]) is None
     assert tallies(record.find_base(key, ["a"])) == {"a": Tally(1, 0)}
@@ -224,7 +224,7 @@ def test_store_of_another_program_is_left_alone(place: Place, record: Verificati
     connection.execute("CREATE TABLE theirs (number INTEGER)")
     connection.commit()
     connection.close()
-    record.keep(verification(), KEY, RunIds())
+    record.keep(verification(), KEY, ())
     assert len(place.warned) == 1
 
 
