@@ -1,4 +1,10 @@
-"""`golden accept NAME...`: accepts the present outputs of these golden projects, and of no others, as baselines."""
+"""`golden accept NAME...`: accepts the present outputs of these golden projects, and of no others, as baselines.
+
+It runs `pytest --golden --golden-update` for these projects and shows what it accepts. It is refused in CI.
+Look at what it shows, then commit golden_baselines.
+
+exit code: pytest's own, 0 when all of them ran as declared; 2 for bad input.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +21,6 @@ if TYPE_CHECKING:
     import argparse
 
 _KILLED = 128
-EPILOG = """\
-It runs `pytest --golden --golden-update` for these projects and shows what it accepts. It is refused in CI.
-Look at what it shows, then commit golden_baselines.
-
-exit code: pytest's own, 0 when all of them ran as declared; 2 for bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

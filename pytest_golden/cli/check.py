@@ -1,4 +1,8 @@
-"""`golden check`: validate the manifest, and show what would be run and what is missing here. Runs nothing."""
+"""`golden check`: validate the manifest, and show what would be run and what is missing here. Runs nothing.
+
+exit code: 0 everything is there, 1 valid but something is missing on this machine, 2 the manifest has mistakes.
+Nothing is run. Runners that a conftest brings are known to pytest only.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +51,6 @@ _PYTHON = re.compile(r"python[\d.]*")
 _CHILD_END = "_child.py"
 _INVALID = 2
 _NARROW = 70
-EPILOG = """\
-exit code: 0 everything is there, 1 valid but something is missing on this machine, 2 the manifest has mistakes.
-Nothing is run. Runners that a conftest brings are known to pytest only."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

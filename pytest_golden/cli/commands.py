@@ -10,9 +10,7 @@ if TYPE_CHECKING:
 
 
 class Command(Protocol):
-    """The interface of a command's module. `EPILOG` stands below the arguments in its help."""
-
-    EPILOG: str
+    """The interface of a command's module. What its docstring says below the first line stands in the command's help."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the command's arguments."""

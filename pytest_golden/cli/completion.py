@@ -1,4 +1,9 @@
-"""`golden completion`: print the script with which a shell completes commands, options and files."""
+"""`golden completion`: print the script with which a shell completes commands, options and files.
+
+bash  golden completion bash > ~/.local/share/bash-completion/completions/golden
+zsh   golden completion zsh > "${fpath[1]}/_golden"
+fish  golden completion fish > ~/.config/fish/completions/golden.fish
+"""
 
 from __future__ import annotations
 
@@ -10,10 +15,6 @@ if TYPE_CHECKING:
     import argparse
 
 _SHELLS = ("bash", "zsh", "fish")
-EPILOG = """\
-bash  golden completion bash > ~/.local/share/bash-completion/completions/golden
-zsh   golden completion zsh > "${fpath[1]}/_golden"
-fish  golden completion fish > ~/.config/fish/completions/golden.fish"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

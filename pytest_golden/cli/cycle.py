@@ -1,4 +1,15 @@
-"""`golden cycle`: run an improvement and a review as commands, and verify the result against the floor."""
+"""`golden cycle`: run an improvement and a review as commands, and verify the result against the floor.
+
+Both commands are run by `sh -c` in a git worktree of HEAD, on a branch golden/cycle-... of its own. The improvement is
+what the first one changes or commits there. The second approves it by exit code 0 and rejects it by 1. Then the golden
+projects are run on it as the base declares them. Nothing is merged, and nothing is undone: the work stays on the branch.
+
+The commands are not sealed. They find the task in GOLDEN_CYCLE_TASK, what was proposed so far in the file that
+GOLDEN_CYCLE_DIFF names, how the cycle stands in GOLDEN_CYCLE_STATE, and also GOLDEN_CYCLE_ID, GOLDEN_CYCLE_ROUND and
+GOLDEN_CYCLE_BASE.
+
+exit code: 0 SUCCESS, 1 PARTIAL (flagged or rejected), 3 FAILURE, 2 bad input.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +35,6 @@ if TYPE_CHECKING:
 
 _PARTIAL, _FAILED = 1, 3
 _NEWEST = ""
-EPILOG = """\
-Both commands are run by `sh -c` in a git worktree of HEAD, on a branch golden/cycle-... of its own. The improvement is
-what the first one changes or commits there. The second approves it by exit code 0 and rejects it by 1. Then the golden
-projects are run on it as the base declares them. Nothing is merged, and nothing is undone: the work stays on the branch.
-
-The commands are not sealed. They find the task in GOLDEN_CYCLE_TASK, what was proposed so far in the file that
-GOLDEN_CYCLE_DIFF names, how the cycle stands in GOLDEN_CYCLE_STATE, and also GOLDEN_CYCLE_ID, GOLDEN_CYCLE_ROUND and
-GOLDEN_CYCLE_BASE.
-
-exit code: 0 SUCCESS, 1 PARTIAL (flagged or rejected), 3 FAILURE, 2 bad input."""
 _STYLES = {CycleVerdict.VERIFIED: "bold green", CycleVerdict.FLAGGED: "bold red", CycleVerdict.REJECTED: "bold yellow"}
 
 

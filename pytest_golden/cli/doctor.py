@@ -1,4 +1,7 @@
-"""`golden doctor`: say what works on this machine, and how to get the rest. It repairs nothing."""
+"""`golden doctor`: say what works on this machine, and how to get the rest. It repairs nothing.
+
+exit code: 0 the gate can run here, 1 it cannot.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,6 @@ for wanted in sys.argv[1:]:
             print(name, found[name])
 """
 _ELSEWHERE = "give another file by --golden-store or GOLDEN_STORE_URL"
-EPILOG = "exit code: 0 the gate can run here, 1 it cannot."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

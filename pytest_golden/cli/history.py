@@ -1,4 +1,10 @@
-"""`golden history [NAME]`: show what the store knows about earlier runs, of all projects or of one. It runs nothing."""
+"""`golden history [NAME]`: show what the store knows about earlier runs, of all projects or of one. It runs nothing.
+
+Without a NAME all projects are listed, one a line; with one, its runs, the newest first. Times are UTC.
+Flakiness is the share of neighbouring results on one commit, without edits, that differ.
+
+exit code: 0 told, 2 bad input.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +46,6 @@ _MOST_RUNS = 100_000
 _SHORT = 7
 # In a pipe there is no width; a screen's is enough for what fits there.
 _WIDEST_PLOT = 200
-EPILOG = """\
-Without a NAME all projects are listed, one a line; with one, its runs, the newest first. Times are UTC.
-Flakiness is the share of neighbouring results on one commit, without edits, that differ.
-
-exit code: 0 told, 2 bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,11 @@
 """`golden init`: write a first manifest, from pipelines that are found or from a command that is run once.
 
-It overwrites nothing.
+Without --from it declares what it is sure of: Odibi projects, dbt projects and notebooks below the manifest's folder.
+With --from it runs the command there once, in a copy-on-write view, and declares it with what it wrote:
+
+    golden init --from "python etl.py --day 2026-01-01"
+
+exit code: 0 written, 1 the command failed and nothing was written, 2 bad input (such as a manifest that exists).
 """
 
 from __future__ import annotations
@@ -69,13 +74,6 @@ _FURTHER = """
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
-EPILOG = """\
-Without --from it declares what it is sure of: Odibi projects, dbt projects and notebooks below the manifest's folder.
-With --from it runs the command there once, in a copy-on-write view, and declares it with what it wrote:
-
-    golden init --from "python etl.py --day 2026-01-01"
-
-exit code: 0 written, 1 the command failed and nothing was written, 2 bad input (such as a manifest that exists)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,11 @@
-"""`golden journal`: intents, expectations and signals. Here are the actions that write; those that read are in `journal_review`."""
+"""`golden journal`: intents, expectations and signals. Here are the actions that write; those that read are in `journal_review`.
+
+The gate's agent is golden: a run is an entry of type regression_check, a
+result one of type golden_run.
+Times are shown in the local time zone; JSON has them in UTC.
+
+exit code: 0 done, 2 bad input.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +44,6 @@ _DEFAULT_TIMEOUT = "60s"
 _LEAST_EVERY = 1.0
 _BUDGET_SECONDS = 600.0
 _STYLES = {SignalType.POSITIVE: "green", SignalType.NEGATIVE: "bold red", SignalType.NEUTRAL: "yellow"}
-EPILOG = """\
-The gate's agent is golden: a run is an entry of type regression_check, a
-result one of type golden_run.
-Times are shown in the local time zone; JSON has them in UTC.
-
-exit code: 0 done, 2 bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,11 @@
-"""`golden learn`: learn from what was recorded and not learned from yet. It runs nothing."""
+"""`golden learn`: learn from what was recorded and not learned from yet. It runs nothing.
+
+Every gate learns at its end, for a hundredth of its time and two seconds at most; what is left is learned here, or by the next
+gate. It is the same whether learned at once or in parts. With GOLDEN_LLM_MODEL that model words the lessons of fixes; what it
+says waits for approval.
+
+exit code: 0 learned, also when something is left; 2 bad input.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +35,6 @@ if TYPE_CHECKING:
 
 # How often the progress is shown.
 _SLICE_SECONDS = 0.5
-EPILOG = """\
-Every gate learns at its end, for a hundredth of its time and two seconds at most; what is left is learned here, or by the next
-gate. It is the same whether learned at once or in parts. With GOLDEN_LLM_MODEL that model words the lessons of fixes; what it
-says waits for approval.
-
-exit code: 0 learned, also when something is left; 2 bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

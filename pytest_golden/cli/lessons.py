@@ -1,4 +1,16 @@
-"""`golden lessons`: what was learned from failures and their fixes, and a person's word on it."""
+"""`golden lessons`: what was learned from failures and their fixes, and a person's word on it.
+
+ID is a lesson's id, or the beginning of one that is the only such. The gate's
+agent is golden.
+
+shown       it may be shown beside a failure
+waits       nobody has approved it yet
+harmful     five failures and no pass followed its being shown
+superseded  a later lesson says otherwise
+rejected    a person rejected it: it is not shown, and not learned again
+
+exit code: 0 done, 2 bad input.
+"""
 
 from __future__ import annotations
 
@@ -37,17 +49,6 @@ _WORDED_BY = {"rules": "rules", "model": "a language model", "person": "a person
 _DEFAULT_LIMIT, _MOST = 50, 100_000
 _MOST_TOLD = 20
 _SECONDS_OF_A_DAY = 86_400
-EPILOG = """\
-ID is a lesson's id, or the beginning of one that is the only such. The gate's
-agent is golden.
-
-shown       it may be shown beside a failure
-waits       nobody has approved it yet
-harmful     five failures and no pass followed its being shown
-superseded  a later lesson says otherwise
-rejected    a person rejected it: it is not shown, and not learned again
-
-exit code: 0 done, 2 bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

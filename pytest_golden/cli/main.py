@@ -110,7 +110,7 @@ def _make_parser(loaded: Mapping[str, Command]) -> argparse.ArgumentParser:
             known, help=load.__doc__, description=load.__doc__, allow_abbrev=False, formatter_class=_Formatter
         )
         if known in loaded:
-            declared.epilog = loaded[known].EPILOG
+            declared.epilog = (loaded[known].__doc__ or "").partition("\n\n")[2].strip()
             loaded[known].add_arguments(declared)
     # For the command that completes all of them.
     parser.set_defaults(make_whole_parser=make_whole_parser)

@@ -1,4 +1,17 @@
-"""`golden mcp`: what was recorded, as tools for agents, over stdin and stdout or over HTTP."""
+"""`golden mcp`: what was recorded, as tools for agents, over stdin and stdout or over HTTP.
+
+Without --http the tools are served over stdin and stdout, for a client that
+starts this command itself: docs/how-to/agents-tools.md has the settings of
+common ones. With --http they are served at /mcp, on this machine alone unless
+told otherwise.
+
+env GOLDEN_AGENT is the default of --agent. env GOLDEN_SERVE_TOKEN is the token
+that HTTP clients send as `Authorization: Bearer TOKEN`; on another host than
+this machine there is always one.
+
+exit code: 0 stdin ended, or SIGTERM with --http; 130 ended by Ctrl-C, 2 bad
+input.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +39,6 @@ if TYPE_CHECKING:
 _DEFAULT_PORT = 8766
 # An agent is told that the store is locked rather than kept waiting.
 _BUSY_SECONDS = 5.0
-EPILOG = """\
-Without --http the tools are served over stdin and stdout, for a client that
-starts this command itself: docs/how-to/agents-tools.md has the settings of
-common ones. With --http they are served at /mcp, on this machine alone unless
-told otherwise.
-
-env GOLDEN_AGENT is the default of --agent. env GOLDEN_SERVE_TOKEN is the token
-that HTTP clients send as `Authorization: Bearer TOKEN`; on another host than
-this machine there is always one.
-
-exit code: 0 stdin ended, or SIGTERM with --http; 130 ended by Ctrl-C, 2 bad
-input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,14 @@
-"""`golden merge`: merge other stores into one, such as those of the shards of a CI job."""
+"""`golden merge`: merge other stores into one, such as those of the shards of a CI job.
+
+In any order and however often the same stores are merged, the result is the
+same. Sources are never changed.
+
+The last gates of the sources, which may be shards, are looked at as one: it is
+whole when every declared project has a result, of one manifest and one commit.
+
+exit code: 0 merged, 1 merged and the gate is not whole, 2 a source cannot be
+used, and nothing was merged.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +27,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.verify.merging_store import MergeReport
-
-EPILOG = """\
-In any order and however often the same stores are merged, the result is the
-same. Sources are never changed.
-
-The last gates of the sources, which may be shards, are looked at as one: it is
-whole when every declared project has a result, of one manifest and one commit.
-
-exit code: 0 merged, 1 merged and the gate is not whole, 2 a source cannot be
-used, and nothing was merged."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

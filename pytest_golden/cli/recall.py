@@ -1,4 +1,10 @@
-"""`golden recall`: what is known about a failure, or which projects broke when these files changed before. Runs nothing."""
+"""`golden recall`: what is known about a failure, or which projects broke when these files changed before. Runs nothing.
+
+TEXT is the message of a failure, or words of it. The same failure is known again whatever its numbers, times, paths and
+quoted values are; the rest is found by words. What the last gate run left is known when it was learned from.
+
+exit code: 0 told, also when nothing is known; 2 bad input.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +42,6 @@ _DEFAULT_LIMIT, _MOST = 5, 200
 # The command writes only that a lesson was shown, which is not worth a long wait.
 _BUSY_SECONDS = 2.0
 _MOST_OF_VALUE = 200
-EPILOG = """\
-TEXT is the message of a failure, or words of it. The same failure is known again whatever its numbers, times, paths and
-quoted values are; the rest is found by words. What the last gate run left is known when it was learned from.
-
-exit code: 0 told, also when nothing is known; 2 bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

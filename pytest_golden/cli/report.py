@@ -1,4 +1,11 @@
-"""`golden report [ENTRY]`: a recorded gate run as text, as one HTML page, or as the gate report. It runs nothing."""
+"""`golden report [ENTRY]`: a recorded gate run as text, as one HTML page, or as the gate report. It runs nothing.
+
+ENTRY is the journal entry of a gate run or of one of its results, or the beginning of a run's; without it the last run is
+told. With --html FILE the run is written as one page that needs no network, with --json its gate report is printed.
+Of a failure is shown what was known when it happened, and the lessons that came since.
+
+exit code: 0 told, whatever the run's verdict, 2 bad input.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +35,6 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 _MOST_FAILURES = 20
-EPILOG = """\
-ENTRY is the journal entry of a gate run or of one of its results, or the beginning of a run's; without it the last run is
-told. With --html FILE the run is written as one page that needs no network, with --json its gate report is printed.
-Of a failure is shown what was known when it happened, and the lessons that came since.
-
-exit code: 0 told, whatever the run's verdict, 2 bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

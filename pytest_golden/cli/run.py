@@ -1,4 +1,12 @@
-"""`golden run NAME`: run and judge one golden project as the gate does, or open a shell in its view."""
+"""`golden run NAME`: run and judge one golden project as the gate does, or open a shell in its view.
+
+It runs this one project, whatever it needs: use `pytest --golden -k NAME` for the rest. Hooks of a conftest
+(runners, step readers, redactors, judges, another gateway) exist only inside pytest and have no part in it.
+GOLDEN_SANDBOX and GOLDEN_KEEP count as for the gate.
+
+exit code: 0 it passed (or is skipped or in quarantine, as in the gate), 1 it did not, 2 bad input, 130 interrupted;
+with --shell that of the shell.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +54,6 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _MOST_NAMED = 8
-EPILOG = """\
-It runs this one project, whatever it needs: use `pytest --golden -k NAME` for the rest. Hooks of a conftest
-(runners, step readers, redactors, judges, another gateway) exist only inside pytest and have no part in it.
-GOLDEN_SANDBOX and GOLDEN_KEEP count as for the gate.
-
-exit code: 0 it passed (or is skipped or in quarantine, as in the gate), 1 it did not, 2 bad input, 130 interrupted;
-with --shell that of the shell."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

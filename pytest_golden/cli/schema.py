@@ -11,7 +11,6 @@ from pytest_golden.report.report_schema import report_schema
 if TYPE_CHECKING:
     import argparse
 
-EPILOG = ""
 
 _SCHEMAS = {"manifest": manifest_schema, "report": report_schema}
 

@@ -1,4 +1,10 @@
-"""`golden serve`: the web page, the JSON API and the webhooks; and the options that it shares with `golden mcp`."""
+"""`golden serve`: the web page, the JSON API and the webhooks; and the options that it shares with `golden mcp`.
+
+env GOLDEN_SERVE_TOKEN is the token for signing in and for the JSON API; without
+it one is made and printed. env GOLDEN_WEBHOOK_SECRET opens the webhooks.
+
+exit code: 130 ended by Ctrl-C, 0 by SIGTERM, 2 bad input.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +37,6 @@ _DEFAULT_HEARTBEAT_SECONDS = 30.0
 _LONGEST_HEARTBEAT_SECONDS = 86_400.0
 # Requests can read while a gate writes; one that writes is soon told to try again, not kept waiting.
 _BUSY_SECONDS = 2.0
-EPILOG = """\
-env GOLDEN_SERVE_TOKEN is the token for signing in and for the JSON API; without
-it one is made and printed. env GOLDEN_WEBHOOK_SECRET opens the webhooks.
-
-exit code: 130 ended by Ctrl-C, 0 by SIGTERM, 2 bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

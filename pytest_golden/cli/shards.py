@@ -1,4 +1,11 @@
-"""`golden shards plan`: divide the projects of a manifest into shards that take about the same time. It runs nothing."""
+"""`golden shards plan`: divide the projects of a manifest into shards that take about the same time. It runs nothing.
+
+Durations are the medians of the last recorded passes; a project without one is taken to be as long as the median
+of the others. Projects of which one needs the other stay together. Each shard is run with
+`pytest --golden --golden-shard I/N`, all of them with the same plan, and `golden merge` joins their stores.
+
+exit code: 0 planned, 2 bad input.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +30,6 @@ if TYPE_CHECKING:
 
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.settings import GoldenSettings
-
-EPILOG = """\
-Durations are the medians of the last recorded passes; a project without one is taken to be as long as the median
-of the others. Projects of which one needs the other stay together. Each shard is run with
-`pytest --golden --golden-shard I/N`, all of them with the same plan, and `golden merge` joins their stores.
-
-exit code: 0 planned, 2 bad input."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,7 @@
-"""`golden store`: check the store, copy it while it is in use, repair it, and bring its tables up to date."""
+"""`golden store`: check the store, copy it while it is in use, repair it, and bring its tables up to date.
+
+exit code: 0 whole or done, 1 something is damaged, differs or cannot be repaired, 2 bad input.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
 
 
 _SHOWN_DIGITS = 12
-EPILOG = "exit code: 0 whole or done, 1 something is damaged, differs or cannot be repaired, 2 bad input."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

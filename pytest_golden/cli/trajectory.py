@@ -1,6 +1,10 @@
 """`golden trajectory`: look into the trajectory of one run, in the store or in a file. It changes nothing.
 
-However long a trajectory is, at most `--limit` steps are shown; a file is read step by step.
+RUN is a golden project's name (its newest run), the id of a trajectory or of
+its journal entry or the beginning of one that is the only such, or a file of
+JSON Lines that a recorder wrote. Times are UTC.
+
+exit code: 0 told, 2 bad input.
 """
 
 from __future__ import annotations
@@ -51,14 +55,9 @@ _TYPE_WIDTH = len("state_change")
 # Deeper steps are not indented further.
 _DEEPEST = 20
 _MOST_NAMED = 5
+# However long a trajectory is, at most `--limit` steps are shown; a file is read step by step.
 _DEFAULT_LIMIT, _MOST = 50, 100_000
 _LIMITED = "How many steps to show at most"
-EPILOG = """\
-RUN is a golden project's name (its newest run), the id of a trajectory or of
-its journal entry or the beginning of one that is the only such, or a file of
-JSON Lines that a recorder wrote. Times are UTC.
-
-exit code: 0 told, 2 bad input."""
 _QUERY_HELP = """\
 fields      type importance content text error duration_ms timestamp under
             metadata.PATH

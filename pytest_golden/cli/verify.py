@@ -1,4 +1,14 @@
-"""`golden verify`: base against head. Starts the head's gate at once, and loads the rest while that is coming up."""
+"""`golden verify`: base against head. Starts the head's gate at once, and loads the rest while that is coming up.
+
+It runs the golden projects as they stand here (the head) and at the commit where this branch left REF (the base),
+and tells what this change broke from what was broken before. What passed on the base and fails on the head is run
+again on both, until the failure repeats byte for byte or Fisher's exact test decides whether it is chance. The same is
+done for what fails on both, but for different reasons.
+
+exit code: 0 no new regression, 1 a new regression or a weakened floor, 2 bad input or interrupted, 3 there is no such
+REF, the base could not be run, or it lacks the baselines of a project that fails here. If the base has no manifest,
+the head is judged on its own.
+"""
 
 from __future__ import annotations
 
@@ -45,15 +55,6 @@ _MEANINGS = {
     "removed": "only the base declares it",
     "skipped": "it was not run",
 }
-EPILOG = """\
-It runs the golden projects as they stand here (the head) and at the commit where this branch left REF (the base),
-and tells what this change broke from what was broken before. What passed on the base and fails on the head is run
-again on both, until the failure repeats byte for byte or Fisher's exact test decides whether it is chance. The same is
-done for what fails on both, but for different reasons.
-
-exit code: 0 no new regression, 1 a new regression or a weakened floor, 2 bad input or interrupted, 3 there is no such
-REF, the base could not be run, or it lacks the baselines of a project that fails here. If the base has no manifest,
-the head is judged on its own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

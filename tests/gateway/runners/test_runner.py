@@ -62,14 +62,6 @@ def test_relocatable_polyglot_means_the_python_beside_the_script(tmp_path: Path,
     assert find_script_python(tool, pipeline) == str(beside)
 
 
-def test_windows_launcher_means_the_python_beside_it(tmp_path: Path, pipeline: PipelineFile) -> None:
-    launcher = script(tmp_path, "MZ", "sometool.exe")
-    assert find_script_python(launcher, pipeline) is None
-    beside = launcher.with_name("python.exe")
-    beside.touch()
-    assert find_script_python(launcher, pipeline) == str(beside)
-
-
 @pytest.mark.parametrize(
     "head", ["", "#!", "#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/sh", "#!/bin/sh\nexec other", "#!/gone/python3"]
 )
