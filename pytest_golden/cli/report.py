@@ -21,8 +21,8 @@ from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import RegressionCheckResult
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.gate_report import gate_report
-from pytest_golden.report.html_page import write_html
-from pytest_golden.report.html_parts import ShownRun, describe_place
+from pytest_golden.report.html_page import ShownRun, describe_place, html_report
+from pytest_golden.report.report_files import write_report
 from pytest_golden.report.result_text import explain_failure, short_reason
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the run, or write it as a page."""
     report = _read_report(arguments)
     if arguments.html is not None:
-        write_html(arguments.html, report, option="--html")
+        write_report(arguments.html, html_report(report), option="--html")
         return answer(arguments, report, f"wrote {arguments.html}")
     return answer(arguments, report, lambda console: _show(console, ShownRun.read(report)))
 

@@ -20,7 +20,8 @@ from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKi
 from pytest_golden.regression.verdict import RegressionCheckResult, Weakening, WeakeningKind, judge_run
 from pytest_golden.report import html_page
 from pytest_golden.report.gate_report import gate_report
-from pytest_golden.report.html_page import html_report, write_html
+from pytest_golden.report.html_page import html_report
+from pytest_golden.report.report_files import write_report
 from tests.report.samples import NASTY, every_kind_of_result
 
 GATE = {
@@ -359,7 +360,7 @@ def test_every_colour_of_text_stands_out_in_light_dark_and_print() -> None:
 
 def test_a_page_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     report = gate_report(every_kind_of_result(), gate=GATE)
-    write_html(tmp_path / "new" / "gate.html", report)
+    write_report(tmp_path / "new" / "gate.html", html_report(report), option="--html")
     assert (tmp_path / "new" / "gate.html").read_text(encoding="utf-8").startswith("<!doctype html>\n<html")
     with pytest.raises(GoldenError, match=r"^--html .*cannot be written"):
-        write_html(tmp_path, report, option="--html")
+        write_report(tmp_path, html_report(report), option="--html")
