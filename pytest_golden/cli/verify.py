@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.cli import options
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.verify.base_worktree import PrivateFolder, find_base, find_checkout, read_head
+from pytest_golden.history.base_files import find_checkout
+from pytest_golden.verify.base_worktree import PrivateFolder, find_base, read_head
 from pytest_golden.verify.gates import VARIABLES_OF_HOOKS, GatePlace, clean_environment, start_gate, use_store
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,21 +13,38 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.history import git
 from pytest_golden.history.checkout import Checkout, read_checkout
 from pytest_golden.history.git import SUBMODULE_MODE, find_commit, run_git, run_git_raw, split_paths
+from pytest_golden.regression.gate_configuration import compare_gate_files, list_gate_files
 from pytest_golden.regression.model import OutputChange
 from pytest_golden.regression.verdict import ChangedBaseline
 from pytest_golden.regression.wording import name_some, show_path
+from pytest_golden.settings import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.regression.verdict import Weakening
 
 _LONGEST_SECONDS = 600
+# How a manifest declares its projects, in YAML or in JSON.
+_DECLARES = "^[[:space:]{\"']*golden_projects[\"']?[[:space:]]*:"
+_MANIFEST_PATTERNS = ("*.yaml", "*.yml")
 # So many fit into one command line, however long they are.
 _PATHS_AT_ONCE = 200
 # None of these is a blob id.
 _REGULAR, _ANOTHER_KIND, _UNREADABLE = "a file", "another kind", "unreadable"
 _IGNORE_FILE = ".gitignore"
+_ATTRIBUTES = ".gitattributes"
+# The attributes by which git makes another file out of a committed one, and the values with which it does not.
+_NOT_SET = frozenset({"unspecified", "unset"})
+_CONVERTING = {
+    "filter": _NOT_SET,
+    "working-tree-encoding": _NOT_SET,
+    "ident": _NOT_SET,
+    "eol": _NOT_SET | {"lf"},
+    "text": _NOT_SET | {"set", "auto"},
+    "crlf": _NOT_SET | {"set", "input"},
+}
 _MOST_NAMED = 3
 _ACCEPTED_CHANGES = frozenset({OutputChange.NEW, OutputChange.CHANGED, OutputChange.REMOVED})
 
@@ -47,18 +65,107 @@ def read_base_manifest(manifest: Path, ref: str) -> BaseManifest:
     """
     if not ref or ref.startswith("-"):
         raise GoldenError(f"--golden-base {ref!r} is no git ref: give a branch, a tag or a commit.")
-    folder, name = manifest.parent, f"./{manifest.name}"
+    folder, name = _find_existing(manifest)
     try:
         commit = find_commit(folder, ref)
-        if run_git(folder, "cat-file", "-t", f"{commit}:{name}").stdout.strip() != "blob":
+        if run_git(folder, "cat-file", "-t", f"{commit}:./{name}").stdout.strip() != "blob":
             return BaseManifest(ref, commit, None)
-        shown = run_git(folder, "cat-file", "blob", f"{commit}:{name}")
+        shown = run_git(folder, "cat-file", "blob", f"{commit}:./{name}")
     except GoldenError as error:
         raise GoldenError(f"--golden-base {ref}: {error}") from None
     if shown.returncode:
         told = f"{manifest.name} cannot be read at {commit[:12]} ({git.last_line(shown.stderr)})."
         raise GoldenError(f"--golden-base {ref}: {told}")
     return BaseManifest(ref, commit, shown.stdout)
+
+
+def find_manifest_at(manifest: Path, commit: str, default: Path | None = None) -> Path | None:
+    """Find the manifest's version at a commit, also if it was moved since: moving it must not avoid the comparison.
+
+    It is the manifest at the same path, else the one at `default`, else one with the default name in the same folder, else
+    the one that the change removes, if it touches no other. None if the change touches no manifest of the base: then this
+    one is new. The folder of the answer need not exist any more.
+
+    Raises:
+        GoldenError: git cannot tell, or it is not clear which of the commit's manifests became this one.
+    """
+    for place in filter(None, (manifest, default, manifest.with_name(MANIFEST_NAME))):
+        folder, path = _find_existing(place)
+        if _ask(folder, commit, "ls-tree", "-z", commit, "--", f"./{path}").startswith("100"):
+            return place
+    root = find_checkout(manifest.parent)
+    listed = _ask(root, commit, "grep", "-l", "-z", "-E", _DECLARES, commit, "--", *_MANIFEST_PATTERNS)
+    declaring = {path.removeprefix(f"{commit}:") for path in listed.split("\0") if path}
+    asked = ("diff", "--name-only", "--no-renames", "--no-relative", "-z", commit, "--", *_MANIFEST_PATTERNS)
+    touched = [path for path in _ask(root, commit, *asked).split("\0") if path in declaring]
+    if not touched:
+        return None
+    if len(touched) == 1 and not (root / touched[0]).exists():
+        return root / touched[0]
+    raise GoldenError(
+        f"the base {commit[:12]} has no {manifest.name}, and it is not clear which of its manifests became this one, "
+        f"since the change edits or removes {name_some(touched, _MOST_NAMED)}: make a change that only moves one manifest, or only adds this one."
+    )
+
+
+def find_checkout(folder: Path) -> Path:
+    """Return the root of the checkout that a folder is in.
+
+    Raises:
+        GoldenError: it is in no checkout.
+    """
+    top = git.find_top(folder)
+    if top is None:
+        raise GoldenError(f"{folder} is in no git repository.")
+    return top
+
+
+def _find_existing(path: Path) -> tuple[Path, str]:
+    """Return the nearest folder above a path that is there, and the path from it: the change may have removed folders."""
+    folder = next(place for place in path.parents if place.is_dir())
+    return folder, path.relative_to(folder).as_posix()
+
+
+def _ask(folder: Path, commit: str, *question: str) -> str:
+    """Ask git about a commit. Raise if objects are missing, as in a partial clone: that is not an empty answer."""
+    found = run_git(folder, *question)
+    if found.returncode not in {0, 1} or found.stderr:
+        message = f"git cannot read the base {commit[:12]} ({git.last_line(found.stderr)}): fetch what is missing, as a full clone has it."
+        raise GoldenError(message)
+    return found.stdout
+
+
+def find_configuration_changes(
+    commit: str, folder: Path, *, configuration: Path | None, conftests: Iterable[Path]
+) -> tuple[Weakening, ...]:
+    """Find what the working tree says to pytest about the gate that the base did not say.
+
+    Args:
+        commit: the base's commit.
+        folder: where pytest begins to look for its configuration; in the checkout.
+        configuration: the file that a person has named instead.
+        conftests: those that pytest loads beside those of `folder` and above it.
+
+    Raises:
+        GoldenError: git cannot tell.
+    """
+    root = Path(os.path.realpath(find_checkout(folder)))
+
+    def from_root(path: Path) -> str:
+        return Path(os.path.relpath(os.path.realpath(path), root)).as_posix()
+
+    start, named = from_root(folder), None if configuration is None else from_root(configuration)
+    paths = list_gate_files(start, named, map(from_root, conftests))
+    listed = git.ask_git(
+        root, "ls-tree", "-z", "--name-only", "--full-tree", commit, "--", *paths, failing="git cannot tell"
+    )
+    blobs = {path: git.read_blob(root, commit, path) for path in split_paths(listed)}
+    return compare_gate_files(
+        start,
+        named,
+        {path: content for path, content in blobs.items() if content is not None},
+        {path: (root / path).read_bytes() for path in paths if (root / path).is_file()},
+    )
 
 
 class _Entry(NamedTuple):
@@ -84,9 +191,9 @@ def find_changed_baselines(
 ) -> tuple[ChangedBaseline, ...]:
     """Find the baselines of a commit that are changed or gone in the working tree. New ones are not included.
 
-    Nothing is checked out: contents are compared by git's names for them. Git itself names the files in the working tree,
-    so that a file that it converts (line ends, LFS) is equal to the committed one. If a submodule holds all baselines of
-    a project, their path is empty.
+    Nothing is checked out: contents are compared by git's names for them. A file is unchanged if its bytes are those of the
+    base, or if git converts it to them (line ends, LFS) by the same attributes as at the base: a change of `.gitattributes`
+    must not make another file out of a baseline. If a submodule holds all baselines of a project, their path is empty.
 
     Args:
         base_folder: the folder of the base's manifest.
@@ -98,13 +205,26 @@ def find_changed_baselines(
         GoldenError: git cannot tell.
     """
     entries = [entry for entry in _list_entries(base_folder, commit) if entry.list_projects(names)]
-    present = _name_present(head_folder / BASELINES_FOLDER, entries)
+    folder = head_folder / BASELINES_FOLDER
+    present = _name_present(folder, entries)
+    files = [entry.path for entry in entries if entry.mode not in {git.LINK_MODE, SUBMODULE_MODE}]
+    attributes = _find_attributes(base_folder / BASELINES_FOLDER, folder, commit, files)
     return tuple(
-        ChangedBaseline(project, entry.path.partition("/")[2], is_gone=present[entry.path] is None)
+        ChangedBaseline(project, entry.path.partition("/")[2], present[entry.path] is None, cause)
         for entry in entries
-        if present[entry.path] != entry.blob
+        if (cause := _find_cause(entry, present[entry.path], attributes.get(entry.path))) is not None
         for project in entry.list_projects(names)
     )
+
+
+def _find_cause(entry: _Entry, now: _Names | None, attributes: _Attributes | None) -> str | None:
+    """Return why a baseline is another one, None if it is the same; empty where its content says so itself."""
+    if now is None or entry.blob not in now:
+        return ""
+    if attributes is None or (now.raw == entry.blob and not attributes.convert_base):
+        return None
+    changed = ", ".join(attributes.changed)
+    return f"its git attributes changed: {changed}" if changed else None
 
 
 def list_committed_baselines(folder: Path, commit: str) -> tuple[str, ...]:
@@ -117,23 +237,44 @@ def list_committed_baselines(folder: Path, commit: str) -> tuple[str, ...]:
 
 
 def _list_entries(folder: Path, commit: str) -> list[_Entry]:
-    asked = ("ls-tree", "-r", "-z", commit, "--", BASELINES_FOLDER)
+    place, baselines = _find_existing(folder / BASELINES_FOLDER)
+    asked = ("ls-tree", "-r", "-z", commit, "--", baselines)
     failing = f"the baselines at {commit[:12]} cannot be listed"
-    listed = git.ask_git(folder, *asked, failing=failing, longest_seconds=_LONGEST_SECONDS)
+    listed = git.ask_git(place, *asked, failing=failing, longest_seconds=_LONGEST_SECONDS)
     entries = []
     for facts, _, path in (record.partition("\t") for record in split_paths(listed)):
         # Source: git-ls-tree(1), "Output format".
         mode, _, blob = facts.split(" ")
-        entries.append(_Entry(mode, blob, path.removeprefix(BASELINES_FOLDER).removeprefix("/")))
+        entries.append(_Entry(mode, blob, path.removeprefix(baselines).removeprefix("/")))
     return [entry for entry in entries if entry.path or entry.mode == SUBMODULE_MODE]
 
 
-def _name_present(folder: Path, entries: Sequence[_Entry]) -> dict[str, str | None]:
-    """Return git's name for what is at each entry's path now; None if nothing is there."""
-    names = {entry.path: _name_special(folder / entry.path, entry) for entry in entries}
-    regular = [path for path, name in names.items() if name == _REGULAR]
+class _Names(NamedTuple):
+    """Git's names for a file as it is, and for what git would commit of it. Both are the same for anything else."""
+
+    raw: str
+    committed: str
+
+
+class _Attributes(NamedTuple):
+    """What git attributes say about one baseline: whether the base's convert it, and the names of those that changed."""
+
+    convert_base: bool
+    changed: tuple[str, ...]
+
+
+def _name_present(folder: Path, entries: Sequence[_Entry]) -> dict[str, _Names | None]:
+    """Return git's names for what is at each entry's path now; None if nothing is there."""
+    special = {entry.path: _name_special(folder / entry.path, entry) for entry in entries}
+    names = {path: None if name is None else _Names(name, name) for path, name in special.items()}
+    blobs = {entry.path: entry.blob for entry in entries}
+    regular = [path for path, name in special.items() if name == _REGULAR]
     for start in range(0, len(regular), _PATHS_AT_ONCE):
-        names |= _name_files(folder, regular[start : start + _PATHS_AT_ONCE])
+        paths = regular[start : start + _PATHS_AT_ONCE]
+        raw = _name_files(folder, paths, "--no-filters")
+        converted = [path for path in paths if raw[path] != blobs[path]]
+        committed = raw | (_name_files(folder, converted) if converted else {})
+        names |= {path: _Names(raw[path], committed[path]) for path in paths}
     return names
 
 
@@ -152,8 +293,8 @@ def _name_special(place: Path, entry: _Entry) -> str | None:
     return _REGULAR if stat.S_ISREG(mode) else _ANOTHER_KIND
 
 
-def _name_files(folder: Path, paths: Sequence[str]) -> dict[str, str | None]:
-    done = run_git_raw(folder, "hash-object", "--", *paths, longest_seconds=_LONGEST_SECONDS)
+def _name_files(folder: Path, paths: Sequence[str], *options: str) -> dict[str, str]:
+    done = run_git_raw(folder, "hash-object", *options, "--", *paths, longest_seconds=_LONGEST_SECONDS)
     names = done.stdout.decode("ascii").split()
     if not done.returncode and len(names) == len(paths):
         return dict(zip(paths, names, strict=True))
@@ -161,7 +302,62 @@ def _name_files(folder: Path, paths: Sequence[str]) -> dict[str, str | None]:
         return {paths[0]: _UNREADABLE}
     # A file that has gone meanwhile, or cannot be read, must not hide the others.
     middle = len(paths) // 2
-    return _name_files(folder, paths[:middle]) | _name_files(folder, paths[middle:])
+    return _name_files(folder, paths[:middle], *options) | _name_files(folder, paths[middle:], *options)
+
+
+def _find_attributes(base: Path, head: Path, commit: str, paths: Sequence[str]) -> dict[str, _Attributes]:
+    """Find what git attributes said about baselines at a commit, and what they say now. Where none speak, there is nothing.
+
+    `base` and `head` are the folders of the baselines then and now.
+    """
+    root = Path(os.path.realpath(find_checkout(_find_existing(head)[0])))
+    then, now = ([_below(root, folder / path) for path in paths] for folder in (base, head))
+    files = sorted({str(folder / _ATTRIBUTES) for path in then for folder in PurePosixPath(path).parents})
+    listed = (
+        git.ask_git(root, "ls-tree", "-z", "--full-tree", commit, "--", *files, failing="git cannot tell")
+        if files
+        else b""
+    )
+    is_any = listed or any(
+        (root / folder / _ATTRIBUTES).exists() for path in now for folder in PurePosixPath(path).parents
+    )
+    if not is_any:
+        return {}
+    with tempfile.TemporaryDirectory() as scratch:
+        # An index with nothing but the base's attributes: git has no option before 2.41 that reads them from a commit.
+        index = Path(scratch, "index")
+        written = run_git_raw(root, "update-index", "-z", "--index-info", told=_without_kind(listed), index=index)
+        if written.returncode:
+            raise GoldenError(
+                f"git cannot read the attributes at {commit[:12]}: {git.last_line(os.fsdecode(written.stderr))}"
+            )
+        before = _ask_attributes(root, then, "--cached", index=index)
+    present = _ask_attributes(root, now)
+    found = {}
+    for path, old, new in zip(paths, before, present, strict=True):
+        changed = tuple(name for name in _CONVERTING if old[name] != new[name])
+        found[path] = _Attributes(any(old[name] not in plain for name, plain in _CONVERTING.items()), changed)
+    return found
+
+
+def _ask_attributes(root: Path, paths: Sequence[str], *options: str, index: Path | None = None) -> list[dict[str, str]]:
+    """Return the converting attributes of each path. Source: git-check-attr(1), "OUTPUT"."""
+    asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    done = run_git_raw(root, "check-attr", *options, "-z", "--stdin", *_CONVERTING, told=asked, index=index)
+    if done.returncode:
+        raise GoldenError(f"git cannot tell the attributes of the baselines: {git.last_line(os.fsdecode(done.stderr))}")
+    fields = os.fsdecode(done.stdout).split("\0")[2::3]
+    count = len(_CONVERTING)
+    return [dict(zip(_CONVERTING, fields[at : at + count], strict=True)) for at in range(0, len(fields), count)]
+
+
+def _without_kind(listed: bytes) -> bytes:
+    """Return what ls-tree lists in the form that update-index reads: without the kind of each object."""
+    return listed.replace(b" blob ", b" ")
+
+
+def _below(root: Path, path: Path) -> str:
+    return Path(os.path.relpath(Path(os.path.realpath(path.parent), path.name), root)).as_posix()
 
 
 class IgnoreRule(NamedTuple):

@@ -35,17 +35,24 @@ def run_git(
 
 
 def run_git_raw(
-    folder: Path, *arguments: str, longest_seconds: float = _LONGEST_SECONDS, told: bytes = b""
+    folder: Path,
+    *arguments: str,
+    longest_seconds: float = _LONGEST_SECONDS,
+    told: bytes = b"",
+    index: Path | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder and return its output as bytes: file names need not be text. Raises as `run_git`.
 
-    `told` is git's standard input.
+    `told` is git's standard input, `index` another file than the checkout's own index.
     """
+    environment = None if index is None else {**os.environ, "GIT_INDEX_FILE": str(index)}
     # Without optional locks, a question does not rewrite the index while a pipeline runs.
     # Without replace objects, no `refs/replace/` can give a base another content without being noticed.
     command = ["git", "--no-optional-locks", "--no-replace-objects", "-C", str(folder), *arguments]
     try:
-        return subprocess.run(command, capture_output=True, input=told, timeout=longest_seconds, check=False)
+        return subprocess.run(
+            command, capture_output=True, input=told, timeout=longest_seconds, check=False, env=environment
+        )
     except FileNotFoundError:
         raise GoldenError("there is no git on PATH: install it") from None
     except subprocess.TimeoutExpired:

@@ -62,13 +62,19 @@ def _compare_manifests(base: Manifest, head: Manifest) -> Iterator[Weakening]:
     if base.workspace_root != head.workspace_root:
         old, new = str(base.workspace_root), str(head.workspace_root)
         yield Weakening(None, WeakeningKind.PATH, f"workspace_root changed from {old} to {new}", old, new)
+    if head.setup is not None and head.setup != base.setup:
+        was, now = (None if setup is None else redact(_quote(setup)) for setup in (base.setup, head.setup))
+        message = f"setup was added: {now}" if was is None else f"setup changed from {was} to {now}"
+        yield Weakening(None, WeakeningKind.SETUP, message, was, now)
 
 
 def _compare_projects(
     base: Manifest, head: Manifest, not_run: Mapping[str, str], baselines: Mapping[str, Sequence[ChangedBaseline]]
 ) -> Iterator[Weakening]:
     present = {project.name: project for project in head.projects}
-    retired = {project.name for project in head.retired}
+    known = {project.name for project in base.projects}
+    added = {_find_file(project): project.name for project in head.projects if project.name not in known}
+    retired = {project.name: project.reason for project in head.retired}
     for old in base.projects:
         new = present.get(old.name)
         if new is not None:
@@ -77,9 +83,14 @@ def _compare_projects(
             if old.name in not_run:
                 message = f"was not run: {redact(not_run[old.name])}"
                 yield Weakening(old.name, WeakeningKind.NOT_RUN, message, head=redact(not_run[old.name]))
-        elif old.name not in retired:
-            message = "is gone: bring it back, or name it under `retired:` with the reason"
-            yield Weakening(old.name, WeakeningKind.PROJECT_GONE, message, old.path)
+        elif old.name in retired:
+            reason = redact(retired[old.name])
+            yield Weakening(old.name, WeakeningKind.RETIRED, f"was retired: {reason}", old.path, reason)
+        else:
+            new_name = added.get(_find_file(old))
+            told = "is gone" if new_name is None else f"was renamed to {new_name}"
+            message = f"{told}: bring it back, or name it under `retired:` with the reason"
+            yield Weakening(old.name, WeakeningKind.PROJECT_GONE, message, old.path, new_name)
 
 
 def _compare_floor(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
@@ -130,6 +141,10 @@ def _write_outcome(project: GoldenProjectConfig) -> str:
     """Return the expected outcome in one form: `exit_code:0` is `success`."""
     text = str(project.expected)
     return "success" if text == "exit_code:0" else text
+
+
+def _find_file(project: GoldenProjectConfig) -> tuple[PurePosixPath, PurePosixPath]:
+    return PurePosixPath(project.path), _find_folder(project)
 
 
 def _find_folder(project: GoldenProjectConfig) -> PurePosixPath:
@@ -278,7 +293,7 @@ def find_changed_baselines(old: GoldenProjectConfig, changed: Iterable[ChangedBa
     patterns = [output.path for output in old.outputs if output.compare != "exists"]
     for is_gone in (False, True):
         paths = [
-            show_path(redact(baseline.path)) or _WHOLE_SUBMODULE
+            (show_path(redact(baseline.path)) or _WHOLE_SUBMODULE) + (f" ({baseline.cause})" if baseline.cause else "")
             for baseline in changed
             if baseline.is_gone == is_gone
             and any(not baseline.path or is_named(baseline.path, pattern) for pattern in patterns)

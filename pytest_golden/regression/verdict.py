@@ -254,8 +254,10 @@ class WeakeningKind(StrEnum):
     """What makes the floor weaker."""
 
     PROJECT_GONE = "project_gone"
+    RETIRED = "retired"
     NOT_RUN = "not_run"
     REQUIREMENT = "requirement"
+    SETUP = "setup"
     EXPECTATION = "expectation"
     OUTPUT = "output"
     TOLERANCE = "tolerance"
@@ -274,6 +276,8 @@ class WeakeningKind(StrEnum):
     PROJECT_DIR = "project_dir"
     ENVIRONMENT = "environment"
     DEPENDS_ON = "depends_on"
+    MANIFEST = "manifest"
+    CONFIGURATION = "gate_configuration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +295,14 @@ class Weakening(Shape):
 class ChangedBaseline:
     """A baseline of a project that differs from the base, or is gone.
 
-    `path` is relative to the project's baselines; it is empty if they are a submodule that changed as a whole.
+    `path` is relative to the project's baselines; it is empty if they are a submodule that changed as a whole. `cause` says
+    what changed if that is not the file itself.
     """
 
     project: str
     path: str
     is_gone: bool = False
+    cause: str = ""
 
 
 def _count(results: Sequence[GoldenProjectResult], fails: Callable[[GoldenProjectResult], bool]) -> RunVerdict:

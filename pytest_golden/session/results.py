@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -11,7 +13,7 @@ from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.regression.model import ReasonKind, ResultStatus, error_result
 from pytest_golden.regression.rules import blame_setting_for_skip
-from pytest_golden.regression.verdict import RegressionCheckResult, fails_the_gate
+from pytest_golden.regression.verdict import RegressionCheckResult, Weakening, WeakeningKind, fails_the_gate
 from pytest_golden.report.result_text import summarize_reasons
 from pytest_golden.session.declared import find_default_manifest
 from pytest_golden.session.item import find_category, place_crash, read_result, tell_known
@@ -19,16 +21,17 @@ from pytest_golden.session.scheduler import is_distributed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
-    from pathlib import Path
 
     from pytest_golden.history.base_files import BaseManifest
     from pytest_golden.journal.model import JournalEntry
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.regression.verdict import ChangedBaseline, Weakening
+    from pytest_golden.regression.verdict import ChangedBaseline
     from pytest_golden.session.earlier import EarlierRuns
     from pytest_golden.session.gateway import GoldenSession
     from pytest_golden.session.run_recording import GoldenRecording
+
+_CONFTEST = f"{os.sep}conftest.py"
 
 
 class GoldenLock:
@@ -219,8 +222,7 @@ class FloorCheck:
 
     Baselines are looked at before anything runs, and not by a session that accepts new ones: a person sees those.
 
-    A base without a manifest at the present path is asked for the one at the default path, so that moving the
-    manifest is no way out. `notes` says what could not be compared. `weakenings` are known once the session has finished.
+    A base without a manifest at the present path is asked for the one that became it: moving it is no way out. `notes` says what could not be compared. `weakenings` are known once the session has finished.
     """
 
     def __init__(self, session: GoldenSession, recorder: GoldenRecorder, earlier: EarlierRuns) -> None:
@@ -233,11 +235,13 @@ class FloorCheck:
         self._earlier = earlier
         self._accepts_outputs = settings.update
         self._changed_baselines: tuple[ChangedBaseline, ...] = ()
-        self._default_manifest = find_default_manifest(session.config)
+        # What is weaker beside the projects: where the manifest is, and what pytest is told about the gate.
+        self._around: list[Weakening] = []
+        self._config = session.config
         self._base = None if settings.base is None else self._read_base(settings.base)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Find the baselines that differ from the base.
+        """Find the baselines, and the files that speak to pytest, that differ from the base.
 
         Raises:
             pytest.UsageError: git cannot tell; nothing has run.
@@ -245,10 +249,18 @@ class FloorCheck:
         path = self._declared.manifest_path
         if self._base is None or path is None or self._accepts_outputs or session.config.option.collectonly:
             return
-        from pytest_golden.history.base_files import find_changed_baselines
+        from pytest_golden.history.base_files import find_changed_baselines, find_configuration_changes
 
-        base = self._base
+        base, config = self._base, self._config
+        loaded = (getattr(plugin, "__file__", None) or "" for plugin in config.pluginmanager.get_plugins())
+        begins, found = config.invocation_params.dir, config.inipath
         try:
+            self._around += find_configuration_changes(
+                base.commit,
+                begins if found is None or not found.parent.is_relative_to(begins) else found.parent,
+                configuration=found if config.getoption("inifilename", None) else None,
+                conftests=[Path(file) for file in loaded if file.endswith(_CONFTEST)],
+            )
             self._changed_baselines = find_changed_baselines(
                 base.folder, base.commit, path.parent, self._declared.projects.keys()
             )
@@ -262,32 +274,34 @@ class FloorCheck:
             return
         from pytest_golden.regression.floor import find_weakenings
 
-        self.weakenings = find_weakenings(
+        found = find_weakenings(
             self._base.manifest,
             self._declared.manifest,
             not_run=self._not_run(session),
             changed_baselines=self._changed_baselines,
         )
+        self.weakenings = (*self._around, *found)
 
     def _read_base(self, ref: str) -> _Base | None:
         path = self._declared.manifest_path
         if path is None:
             message = "--golden-base compares manifests, and --golden-projects has none: give one or the other."
             raise SettingsError(message)
-        from pytest_golden.history.base_files import read_base_manifest
+        from pytest_golden.history.base_files import find_manifest_at, read_base_manifest
 
-        base = read_base_manifest(path, ref)
-        if base.text is not None:
-            return self._parse_base(base, base.text, path)
-        told = f"the base {ref} ({base.commit[:12]}) has no {path.name}"
-        default = self._default_manifest
-        if path != default:
-            base = read_base_manifest(default, ref)
+        base, place = read_base_manifest(path, ref), path
         if base.text is None:
-            self.notes.append(f"{told}: there is no floor to compare.")
-            return None
-        self.notes.append(f"{told}: its {default.name} is the floor to compare.")
-        return self._parse_base(base, base.text, default)
+            found = find_manifest_at(path, base.commit, find_default_manifest(self._config))
+            if found is None:
+                self.notes.append(
+                    f"the base {ref} ({base.commit[:12]}) has no {path.name}: there is no floor to compare."
+                )
+                return None
+            base, place = read_base_manifest(found, ref), found
+            was, now = (os.path.relpath(one, self._config.rootpath) for one in (found, path))
+            message = f"the manifest moved from {was} to {now}"
+            self._around.append(Weakening(None, WeakeningKind.MANIFEST, message, was, now))
+        return None if base.text is None else self._parse_base(base, base.text, place)
 
     def _parse_base(self, base: BaseManifest, text: str, path: Path) -> _Base | None:
         from pytest_golden.manifest.reader import parse_manifest

@@ -309,10 +309,9 @@ class GoldenTerminal:
             return
         self._reporter.write_sep("=", "weakened floor, accepted" if self._floor.is_accepted else "weakened floor")
         for weakening in self._floor.weakenings:
-            name = weakening.project or self._declared.label
-            self._screen.say(
-                f"{name}: {make_visible(weakening.message)}", **({} if self._floor.is_accepted else {"red": True})
-            )
+            whose = f"{weakening.project}: " if weakening.project else ""
+            colour = {} if self._floor.is_accepted else {"red": True}
+            self._screen.say(f"{whose}{make_visible(weakening.message)}", **colour)
         if self._reports.verdict.is_floor_bad:
             self._screen.say("A person accepts this with --golden-floor=accept.")
 

@@ -22,12 +22,12 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.scratch import LivingFolder
 from pytest_golden.gateway.view import find_linked_sources
 from pytest_golden.history import git
+from pytest_golden.history.base_files import find_manifest_at
 from pytest_golden.history.checkout import read_checkout
-from pytest_golden.history.git import find_top, run_git
+from pytest_golden.history.git import run_git
 from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
 from pytest_golden.regression.unexpected import is_named
 from pytest_golden.regression.wording import name_some
-from pytest_golden.settings import MANIFEST_NAME
 from pytest_golden.storage.folder import PRIVATE_PREFIX
 from pytest_golden.verify import gates
 from pytest_golden.verify.gates import BaseCommit, BrokenDownError, ChildProcess, GatePlace, HeadCommit
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
 
-# How a manifest declares its projects, in YAML or in JSON.
-_DECLARES = "^[[:space:]{\"']*golden_projects[\"']?[[:space:]]*:"
-_MANIFEST_PATTERNS = ("*.yaml", "*.yml")
 _FOLDER_PREFIX = f"{PRIVATE_PREFIX}{os.getuid()}-"
 _WORKTREE_NAME = "base"
 _CHECKOUT_SECONDS = 3600
@@ -76,54 +73,7 @@ def find_base(manifest: Path, ref: str, head: HeadCommit) -> BaseCommit:
     meant = git.find_commit(manifest.parent, ref)
     left = git.find_fork(manifest.parent, meant)
     commit = meant if left == head.commit and not head.dirty else left
-    return BaseCommit(ref, meant, commit, _find_manifest(manifest, commit))
-
-
-def find_checkout(folder: Path) -> Path:
-    """Return the root of the checkout that a folder is in.
-
-    Raises:
-        GoldenError: it is in no checkout.
-    """
-    top = find_top(folder)
-    if top is None:
-        raise GoldenError(f"{folder} is in no git repository.")
-    return top
-
-
-def _find_manifest(manifest: Path, commit: str) -> Path | None:
-    """Find the manifest's version at a commit, also if it was moved since: moving it must not avoid the comparison.
-
-    It is the manifest at the same path, else one with the default name in the same folder, else the one that the change
-    removes, if it touches no other. None if the change touches no manifest of the base: then this one is new.
-    """
-    for place in (manifest, manifest.with_name(MANIFEST_NAME)):
-        if _ask(place.parent, commit, "ls-tree", "-z", commit, "--", f"./{place.name}").startswith("100"):
-            return place
-    root = find_checkout(manifest.parent)
-    listed = _ask(root, commit, "grep", "-l", "-z", "-E", _DECLARES, commit, "--", *_MANIFEST_PATTERNS)
-    declaring = {path.removeprefix(f"{commit}:") for path in listed.split("\0") if path}
-    changed = _ask(
-        root, commit, "diff", "--name-only", "--no-renames", "--no-relative", "-z", commit, "--", *_MANIFEST_PATTERNS
-    )
-    touched = [path for path in changed.split("\0") if path in declaring]
-    if not touched:
-        return None
-    if len(touched) == 1 and not (root / touched[0]).exists():
-        return root / touched[0]
-    raise GoldenError(
-        f"the base {commit[:12]} has no {manifest.name}, and it is not clear which of its manifests became this one, "
-        f"since the change edits or removes {name_some(touched, _MOST_NAMED)}: make a change that only moves one manifest, or only adds this one."
-    )
-
-
-def _ask(folder: Path, commit: str, *question: str) -> str:
-    """Ask git about a commit. Raise if objects are missing, as in a partial clone: that is not an empty answer."""
-    found = run_git(folder, *question)
-    if found.returncode not in {0, 1} or found.stderr:
-        message = f"git cannot read the base {commit[:12]} ({git.last_line(found.stderr)}): fetch what is missing, as a full clone has it."
-        raise GoldenError(message)
-    return found.stdout
+    return BaseCommit(ref, meant, commit, find_manifest_at(manifest, commit))
 
 
 class PrivateFolder(LivingFolder):

@@ -10,17 +10,15 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER, match_outputs
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.history import base_files
 from pytest_golden.manifest.reader import load_manifest, parse_manifest
-from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression import comparison
 from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns, find_unjudged
-from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import WeakeningKind
 from pytest_golden.settings import NO_STORE
@@ -114,7 +112,7 @@ class Verifier:
         comparisons = comparison.compare_runs(self._run_again(runs, side), self.repeat)
         _refuse_gaps(comparisons, side)
         alike = {one.runs.name for one in comparisons if one.runs.is_skipped_alike}
-        found = self._list_weakenings(report, side)
+        found = report.weakened_floor
         # A project that the base skipped too, for the same reason, is no weakening.
         weakened = tuple(one for one in found if one["kind"] != WeakeningKind.NOT_RUN or one["project"] not in alike)
         is_excused = len(weakened) < len(found)
@@ -148,21 +146,6 @@ class Verifier:
             head = SideRuns.begin(result, identify_failure(result))
             runs[project.name] = ProjectRuns(project.name, base.get(project.name, SideRuns()), head, project.needs)
         return runs
-
-    def _list_weakenings(self, report: GateReport, side: BaseSide) -> tuple[Mapping[str, Any], ...]:
-        """List the weakenings that the head's gate found and, if the manifest was moved, those that it could not see."""
-        base, head = self.base, self.manifest
-        found = list(report.weakened_floor)
-        if base.manifest is not None and base.manifest != head:
-            names = [project.name for project in self.declared.projects]
-            try:
-                changed = base_files.find_changed_baselines(base.manifest.parent, base.commit, head.parent, names)
-            except GoldenError as error:
-                raise BaseUnavailableError(str(error)) from None
-            weakenings = find_weakenings(side.manifest, self.declared, not_run={}, changed_baselines=changed)
-            told = (redact(weakening.to_dict()) for weakening in weakenings)
-            found += [one for one in told if one not in found]
-        return tuple(found)
 
     def _ask_anew(self, runs: dict[str, ProjectRuns], side: BaseSide) -> dict[str, ProjectRuns]:
         """Run projects on the base that failed on the head and that earlier runs of the base skipped or could not run."""

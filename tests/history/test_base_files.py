@@ -160,8 +160,49 @@ def test_a_moved_manifest_takes_its_baselines_along(folder: Path) -> None:
 
 def test_line_ends_that_git_converts_are_no_change(folder: Path) -> None:
     (folder / ".gitattributes").write_text("*.csv text eol=crlf\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "with line ends of Windows")
     write(folder, {"sales/b.csv": "2\r\n"})
     assert find(folder) == ()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "content", "names"),
+    [
+        ("*.csv text eol=crlf\n", "2\r\n", "eol, text"),
+        ("*.csv working-tree-encoding=UTF-16LE\n", "2\0\n\0", "working-tree-encoding"),
+        ("*.csv filter=quiet\n", "anything\n", "filter"),
+    ],
+)
+@pytest.mark.parametrize("place", [".gitattributes", "golden_baselines/sales/.gitattributes", "../.gitattributes"])
+def test_attributes_cannot_make_another_file_out_of_a_baseline(
+    folder: Path, attributes: str, content: str, names: str, place: str
+) -> None:
+    git(folder, "config", "filter.quiet.clean", "echo 2")
+    (folder / place).write_text(attributes)
+    write(folder, {"sales/b.csv": content})
+    found = {baseline.path: baseline.cause for baseline in find(folder)}
+    assert found == {"b.csv": f"its git attributes changed: {names}"}
+
+
+def test_attributes_that_convert_nothing_or_speak_of_other_files_are_no_change(folder: Path) -> None:
+    (folder / ".gitattributes").write_text(
+        "*.png binary\n*.csv text=auto diff=csv\nsales/** -crlf linguist-generated\n"
+    )
+    assert find(folder) == ()
+
+
+def test_baseline_that_is_no_longer_kept_by_a_filter_is_a_change(folder: Path) -> None:
+    git(folder, "config", "filter.kept.clean", "sed s/^big/small/")
+    (folder / ".gitattributes").write_text("*.csv filter=kept\n")
+    write(folder, {"sales/b.csv": "big\n"})
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "with a filter")
+    assert find(folder) == ()
+    git(folder, "rm", "-q", ".gitattributes")
+    write(folder, {"sales/b.csv": "small\n"})
+    causes = {baseline.path: baseline.cause for baseline in find(folder)}
+    assert causes == dict.fromkeys(("out/a.csv", "a.csv", "b.csv", "ü \n.csv"), "its git attributes changed: filter")
 
 
 def test_a_base_without_baselines_has_none_to_change(tmp_path: Path) -> None:
@@ -218,7 +259,7 @@ def test_a_baseline_that_git_cannot_name_is_a_change_and_hides_no_other(folder: 
     git(folder, "config", "filter.broken.clean", "false")
     git(folder, "config", "filter.broken.required", "true")
     (folder / ".gitattributes").write_text("b.csv filter=broken\n")
-    write(folder, {"sales/out/a.csv": "10\n"})
+    write(folder, {"sales/out/a.csv": "10\n", "sales/b.csv": "20\n"})
     assert {baseline.path for baseline in find(folder)} == {"b.csv", "out/a.csv"}
 
 

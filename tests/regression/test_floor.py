@@ -124,13 +124,26 @@ def test_no_secret_gets_into_a_message() -> None:
     assert "hunter2" not in repr(weakenings)
 
 
-def test_a_project_that_is_gone_is_a_weakening_unless_it_is_retired() -> None:
-    base = make_manifest(make_project("a"), make_project("b"))
+def test_a_project_that_is_gone_is_a_weakening_also_when_it_is_retired_or_renamed() -> None:
+    base = make_manifest(make_project("a"), make_project("b", path="b.py"))
     (gone,) = find_weakenings(base, make_manifest(make_project("a")), not_run={})
-    assert (gone.project, gone.kind) == ("b", "project_gone")
-    retired = make_manifest(make_project("a"), retired=(RetiredProject("b", "replaced by a"),))
-    assert find_weakenings(base, retired, not_run={}) == ()
+    assert (gone.project, gone.kind, gone.message[:7]) == ("b", "project_gone", "is gone")
+    head = make_manifest(make_project("a"), retired=(RetiredProject("b", "replaced by a"),))
+    (retired,) = find_weakenings(base, head, not_run={})
+    assert (retired.project, retired.kind, retired.message) == ("b", "retired", "was retired: replaced by a")
+    (renamed,) = find_weakenings(base, make_manifest(make_project("a"), make_project("c", path="b.py")), not_run={})
+    assert (renamed.kind, renamed.head, renamed.message[:16]) == ("project_gone", "c", "was renamed to c")
     assert find_weakenings(make_manifest(), base, not_run={}) == ()
+    assert find_weakenings(head, head, not_run={}) == ()
+
+
+def test_a_setup_that_is_added_or_changed_is_a_weakening_and_a_removed_one_is_not() -> None:
+    without, with_one = Manifest((), Path("/work")), Manifest((), Path("/work"), setup=("make", "deps"))
+    (added,) = find_weakenings(without, with_one, not_run={})
+    assert (added.project, added.kind, added.message) == (None, "setup", "setup was added: make deps")
+    (changed,) = find_weakenings(with_one, Manifest((), Path("/work"), setup=("make",)), not_run={})
+    assert changed.message == "setup changed from make deps to make"
+    assert find_weakenings(with_one, without, not_run={}) == find_weakenings(with_one, with_one, not_run={}) == ()
 
 
 def test_a_project_that_was_not_run_is_a_weakening() -> None:
@@ -326,11 +339,12 @@ def test_many_baselines_are_counted_and_odd_names_are_shown_in_one_line() -> Non
     assert weakening.message.endswith(", 9\\n.csv and 2 more")
 
 
-def test_baselines_of_a_retired_project_are_nothing() -> None:
+def test_baselines_of_a_retired_project_are_told_with_it() -> None:
     head = Manifest((), Path("/work"), retired=(RetiredProject("sales", "replaced"),))
     gone = [ChangedBaseline("sales", "a.csv", is_gone=True)]
     base = make_outputs(DeclaredOutput("a.csv"))
-    assert find_weakenings(base, head, not_run={}, changed_baselines=gone) == ()
+    (retired,) = find_weakenings(base, head, not_run={}, changed_baselines=gone)
+    assert retired.kind == "retired"
 
 
 def test_no_secret_of_an_output_gets_into_a_message() -> None:

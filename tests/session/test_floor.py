@@ -103,20 +103,40 @@ def test_manifest_that_a_change_moves_is_compared_with_the_default_one_of_the_ba
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
-            "golden: the base main (*) has no other.yaml: its golden_projects.yaml is the floor to compare.",
             "*= weakened floor =*",
+            "the manifest moved from golden_projects.yaml to other.yaml",
             "two: is gone*",
         ]
     )
 
 
-def test_moved_manifest_that_asks_the_same_passes(based: Workspace) -> None:
+def test_moved_manifest_needs_a_person_also_when_it_asks_the_same(based: Workspace) -> None:
     based.declare({"name": "one"}, {"name": "two"}, file="gate/floor.yaml", workspace_root="..")
     (based.path / "golden_projects.yaml").unlink()
-    based.pytester.makeini("[pytest]\ngolden_manifest = gate/floor.yaml\n")
+    moved = based.run("--golden-base=main", "--golden-manifest=gate/floor.yaml")
+    assert moved.ret == 1
+    moved.stdout.fnmatch_lines(
+        ["*= weakened floor =*", "the manifest moved from golden_projects.yaml to gate/floor.yaml"]
+    )
+    assert based.run("--golden-base=main", "--golden-manifest=gate/floor.yaml", "--golden-floor=accept").ret == 0
+
+
+def test_what_a_change_tells_pytest_about_the_gate_is_compared(based: Workspace) -> None:
+    based.pytester.makeini("[pytest]\naddopts = -ra -x\n")
+    based.pytester.makeconftest("import pytest\ndef pytest_runtest_makereport(item, call): pass\n")
     result = based.run("--golden-base=main")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["golden: *its golden_projects.yaml is the floor to compare."])
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "*= weakened floor =*",
+            "tox.ini: addopts gained -x",
+            "conftest.py: changed what it does in the gate: pytest_runtest_makereport",
+        ]
+    )
+    (based.path / "named.ini").write_text("[pytest]\n")
+    git(based.path, "add", "-A")
+    git(based.path, "commit", "-qm", "now the floor")
+    assert based.run("--golden-base=main", "-c", "named.ini").ret == 0
 
 
 def test_base_of_the_environment_wins_over_one_that_a_change_puts_into_addopts(

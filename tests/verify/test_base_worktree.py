@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.history.base_files import find_checkout
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.verify.base_worktree import (
     HEAD_VARIABLE,
@@ -20,7 +21,6 @@ from pytest_golden.verify.base_worktree import (
     BaseWorktree,
     PrivateFolder,
     find_base,
-    find_checkout,
     find_setup_seconds,
     find_sources_below,
     is_private_folder,

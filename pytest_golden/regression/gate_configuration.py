@@ -1,0 +1,255 @@
+"""What a change says to pytest about the gate: configuration files and conftests, at the base and now. Texts are only read."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+import tomllib
+from collections import Counter
+from itertools import chain
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import iniconfig
+
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.regression.verdict import Weakening, WeakeningKind
+from pytest_golden.regression.wording import name_some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+#: In pytest's order. Source: https://docs.pytest.org/en/stable/reference/customize.html#configuration-file-formats
+CONFIGURATIONS = (
+    *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"),
+    *("pyproject.toml", "tox.ini", "setup.cfg"),
+)
+CONFTEST = "conftest.py"
+_COUNT_ALSO_EMPTY = frozenset(CONFIGURATIONS[:4])
+# Keys of ours that only say what is shown, kept or written.
+_FOR_PEOPLE = frozenset(
+    {"golden_mode", "golden_keep", "golden_learning", "golden_junit", "golden_json", "golden_html", "golden_reads"}
+)
+_SWITCHED_OFF = frozenset({"", "0", "false", "no", "off"})
+_WITH_VALUE = frozenset(
+    {
+        *("-k", "-m", "-p", "-c", "-o", "--config-file", "--override-ini", "--deselect", "--ignore", "--ignore-glob"),
+        *("--rootdir", "--confcutdir", "--maxfail"),
+    }
+)
+#: Options with which pytest shows something and runs nothing.
+SHOWS_ONLY = frozenset(
+    {
+        *("-h", "--help", "-V", "--version", "--co", "--collect-only", "--collectonly", "--markers", "--cache-show"),
+        *("--fixtures", "--funcargs", "--fixtures-per-test"),
+        *("--setup-only", "--setuponly", "--setup-plan", "--setupplan"),
+    }
+)
+_CHOOSING = frozenset(
+    {
+        *_WITH_VALUE,
+        *SHOWS_ONLY,
+        *("--noconftest", "-x", "--exitfirst", "--lf", "--last-failed", "--sw", "--stepwise", "--sw-skip"),
+        *("--stepwise-skip", "--suppress-no-test-exit-code"),
+    }
+)
+_OURS = "--golden"
+_MOST_NAMED = 5
+_MOST_TOLD = 200
+
+
+class Configuration(NamedTuple):
+    """What pytest reads: the file, relative to the checkout's root, and its values by key. Without a file there are none."""
+
+    file: str
+    values: Mapping[str, Any]
+
+
+def list_gate_files(folder: str, configuration: str | None, conftests: Iterable[str]) -> list[str]:
+    """List the files that may say something about a gate that starts in a folder. All paths are from the checkout's root."""
+    places = [PurePosixPath(folder), *PurePosixPath(folder).parents]
+    named = [place / name for place in places for name in CONFIGURATIONS] if configuration is None else [configuration]
+    paths = map(str, (*named, *(place / CONFTEST for place in places), *conftests))
+    return sorted({path for path in paths if not path.startswith("../")})
+
+
+def compare_gate_files(
+    folder: str, configuration: str | None, base: Mapping[str, bytes], head: Mapping[str, bytes]
+) -> tuple[Weakening, ...]:
+    """Return what these files say about the gate that they did not say at the base.
+
+    Args:
+        folder: where pytest begins to look for its configuration.
+        configuration: the file that was named instead.
+        base: the content of each file of `list_gate_files` that was there.
+        head: that of each one that is there now.
+    """
+    sides = [_find_configuration(folder, configuration, files) for files in (base, head)]
+    conftests = sorted(path for path in {*base, *head} if PurePosixPath(path).name == CONFTEST)
+    acts = (_compare_conftests(path, base.get(path), head.get(path)) for path in conftests)
+    return (*_compare_configurations(*sides), *chain.from_iterable(acts))
+
+
+def _find_configuration(folder: str, configuration: str | None, files: Mapping[str, bytes]) -> Configuration:
+    """Find the configuration that pytest reads: the named one, or the first one in the folder or in one above."""
+    places = (PurePosixPath(folder), *PurePosixPath(folder).parents)
+    found = (
+        [str(place / name) for place in places for name in CONFIGURATIONS] if configuration is None else [configuration]
+    )
+    for path in found:
+        values = parse_configuration(path, files[path]) if path in files else None
+        if values is not None:
+            return Configuration(path, values)
+    return Configuration(configuration or "", {})
+
+
+def parse_configuration(path: str, content: bytes) -> Mapping[str, Any] | None:
+    """Return the values that a file has for pytest; None if it has no section for it. What cannot be read is empty."""
+    name = PurePosixPath(path).name
+    empty: Mapping[str, Any] | None = {} if name in _COUNT_ALSO_EMPTY else None
+    text = content.decode("utf-8", "replace")
+    try:
+        if not name.endswith(".toml"):
+            sections = iniconfig.IniConfig(path, data=text).sections
+            return sections.get("tool:pytest" if name == "setup.cfg" else "pytest", empty)
+        tables = tomllib.loads(text)
+        found = tables.get("tool", {}).get("pytest") if name == "pyproject.toml" else tables.get("pytest")
+        return empty if found is None else {**found, **found.get("ini_options", {})}
+    except (ValueError, AttributeError, TypeError, iniconfig.ParseError):
+        # pytest refuses it too, so nothing runs by it.
+        return empty
+
+
+def _compare_configurations(base: Configuration, head: Configuration) -> Iterator[Weakening]:
+    keys = {key for key in (*base.values, *head.values) if key.startswith("golden_")} - _FOR_PEOPLE
+    for key in sorted(keys):
+        old, new = _write(base.values.get(key)), _write(head.values.get(key))
+        is_stricter = key == "golden_require" and new.lower() not in _SWITCHED_OFF
+        if old != new and not is_stricter:
+            yield _weaken(head.file, f"{key} changed from {old or 'none'} to {new or 'none'}")
+    was, now = (_list_words(one.values.get("pythonpath")) for one in (base, head))
+    options = [Counter(_list_options(one.values.get("addopts"))) for one in (base, head)]
+    changes = {
+        "pythonpath gained": [word for word in now if word not in was],
+        "addopts gained": [*(options[1] - options[0])],
+        "addopts lost": [option for option in options[0] - options[1] if option.startswith(_OURS)],
+    }
+    for told, words in changes.items():
+        if words:
+            yield _weaken(head.file, f"{told} {' '.join(words)}")
+
+
+def _compare_conftests(path: str, base: bytes | None, head: bytes | None) -> Iterator[Weakening]:
+    """Yield in which ways a conftest acts on the gate that the base's did not: hooks, plugins, and what an import of it runs.
+
+    Fixtures, and functions that only they call, do not act on a golden project. What a conftest imports is not looked at.
+    """
+    was, now = (_list_acts(content) for content in (base, head))
+    changed = [name for name in dict.fromkeys((*was, *now)) if was.get(name) != now.get(name)]
+    if changed:
+        yield _weaken(path, f"changed what it does in the gate: {name_some(changed, _MOST_NAMED)}")
+
+
+def _weaken(file: str, message: str) -> Weakening:
+    told = redact(f"{file or 'the configuration of pytest'}: {message}")
+    return Weakening(None, WeakeningKind.CONFIGURATION, told[:_MOST_TOLD])
+
+
+def _write(value: Any) -> str:
+    return "" if value is None else str(value).strip()
+
+
+def _list_words(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [str(word) for word in value]
+    try:
+        return shlex.split(_write(value))
+    except ValueError:
+        return _write(value).split()
+
+
+def _list_options(value: Any) -> Iterator[str]:
+    """Yield those of `addopts` that choose what runs, where it is looked for, or that are ours; each with its value."""
+    words = iter(_list_words(value))
+    for word in words:
+        name, _, joined = word.partition("=")
+        is_short = not word.startswith("--") and word[:2] in _WITH_VALUE
+        if is_short:
+            name, joined = word[:2], word[2:]
+        if name in _WITH_VALUE and not joined:
+            joined = next(words, "")
+        if name in _CHOOSING or name.startswith(_OURS):
+            yield f"{name} {joined}".strip() if is_short else f"{name}{joined and '='}{joined}"
+
+
+def _list_acts(content: bytes | None) -> dict[str, str]:
+    """Return what a conftest does in a gate, by a name for people: a hook's name, or the beginning of a statement."""
+    if content is None:
+        return {}
+    try:
+        body = ast.parse(content).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {"a text that is no Python": content.decode("utf-8", "replace")}
+    _drop_docstrings(body)
+    helpers: dict[str, ast.stmt] = {}
+    acts: dict[str, ast.stmt] = {}
+    for node in body:
+        names = _list_defined(node)
+        if names and _is_harmless(node):
+            helpers |= dict.fromkeys(names, node)
+            acts |= {name: node for name in names if name.startswith("pytest_")}
+        elif not _is_harmless(node):
+            acts[ast.unparse(node).partition("\n")[0][:60]] = node
+    return {name: "\n".join(_dump_with_helpers(node, helpers)) for name, node in acts.items()}
+
+
+def _drop_docstrings(body: Iterable[ast.stmt]) -> None:
+    for node in (one for statement in body for one in ast.walk(statement)):
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            and ast.get_docstring(node) is not None
+        ):
+            node.body = node.body[1:] or [ast.Pass()]
+
+
+def _list_defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _is_harmless(node: ast.stmt) -> bool:
+    """Tell whether a statement runs nothing of the change when the conftest is imported."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return "pytest_golden" not in ast.unparse(node)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        decorators = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
+        evaluated = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+        known = all(ast.unparse(one).rpartition(".")[2] in {"fixture", "hookimpl"} for one in decorators)
+        return known and not any(map(_calls, evaluated))
+    if isinstance(node, ast.ClassDef):
+        return not node.decorator_list and all(map(_is_harmless, node.body))
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING" and not node.orelse
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return all(isinstance(target, ast.Name) for target in targets) and not _calls(node.value)
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+def _calls(node: ast.AST | None) -> bool:
+    return node is not None and any(isinstance(one, ast.Call | ast.Await) for one in ast.walk(node))
+
+
+def _dump_with_helpers(node: ast.stmt, helpers: Mapping[str, ast.stmt]) -> Iterable[str]:
+    """Return the statement, and the definitions that it uses, in a form that neither layout nor comments change."""
+    waiting: list[ast.stmt] = [node]
+    used: dict[int, ast.stmt] = {}
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in used:
+            used[id(one)] = one
+            names = {name.id for name in ast.walk(one) if isinstance(name, ast.Name)}
+            waiting += [helpers[name] for name in sorted(names & helpers.keys())]
+    return [ast.dump(one) for one in used.values()]
