@@ -57,7 +57,16 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Start the session again if needed, with each of our options and its value as one word."""
+    """Refuse a gate that the configuration keeps from running anything.
+
+    Start the session again if needed, with each of our options and its value as one word.
+    """
+    # A `--help` in addopts ends the parsing before a typed `--golden` is reached.
+    if config.option.golden or "--golden" in config.invocation_params.args:
+        try:
+            settings.refuse_configured_silence(config.getini("addopts"))
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
     if _AGAIN not in config.stash:
         return None
     typed, added = config.stash[_AGAIN]

@@ -18,6 +18,14 @@ MANIFEST_NAME = "golden_projects.yaml"
 #: Names the language model that may word lessons; read where no setting of pytest is.
 MODEL_VARIABLE = "GOLDEN_LLM_MODEL"
 NO_STORE = "none"
+#: pytest's options with which it shows something and runs nothing.
+SHOWS_ONLY = frozenset(
+    {
+        *("-h", "--help", "-V", "--version", "--co", "--collect-only", "--collectonly", "--markers", "--cache-show"),
+        *("--fixtures", "--funcargs", "--fixtures-per-test"),
+        *("--setup-only", "--setuponly", "--setup-plan", "--setupplan"),
+    }
+)
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 _FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
@@ -332,6 +340,18 @@ def refuse_unasked_update(*, update: bool, arguments: Sequence[str], environment
             f"{setting.flag} in addopts is not taken, since every run would accept its own outputs: "
             "give it on the command line."
         )
+        raise ValueError(message)
+
+
+def refuse_configured_silence(addopts: Sequence[str]) -> None:
+    """Refuse options in the configuration with which a gate would run nothing and still end with exit code 0.
+
+    Raises:
+        ValueError: `addopts` holds one of them.
+    """
+    silent = [word for word in addopts if word.partition("=")[0] in SHOWS_ONLY]
+    if silent:
+        message = f"{silent[0]} in addopts is not taken, since a gate would run nothing: give it on the command line."
         raise ValueError(message)
 
 

@@ -15,6 +15,7 @@ import iniconfig
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.verdict import Weakening, WeakeningKind
 from pytest_golden.regression.wording import name_some
+from pytest_golden.settings import SHOWS_ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -35,14 +36,6 @@ _WITH_VALUE = frozenset(
     {
         *("-k", "-m", "-p", "-c", "-o", "--config-file", "--override-ini", "--deselect", "--ignore", "--ignore-glob"),
         *("--rootdir", "--confcutdir", "--maxfail"),
-    }
-)
-#: Options with which pytest shows something and runs nothing.
-SHOWS_ONLY = frozenset(
-    {
-        *("-h", "--help", "-V", "--version", "--co", "--collect-only", "--collectonly", "--markers", "--cache-show"),
-        *("--fixtures", "--funcargs", "--fixtures-per-test"),
-        *("--setup-only", "--setuponly", "--setup-plan", "--setupplan"),
     }
 )
 _CHOOSING = frozenset(

@@ -131,14 +131,20 @@ class RunVerdict(Shape):
         return ": ".join(filter(None, [self.heading, self.count]))
 
     def exit_code(self, before: int) -> int:
-        """Return the session's exit code. `before` is the code without this verdict; it is kept unless it is 0 or 5."""
+        """Return the session's exit code. `before` is the code without this verdict; it is kept unless it is 0 or 5.
+
+        A gate that ran nothing never ends with 0.
+        """
         if before not in {_OK, _NO_TESTS}:
             return before
         if self.status is RunStatus.ERROR:
             return _TESTS_FAILED if self.failed else _INTERNAL_ERROR
         if self.status is RunStatus.FAILED:
             return _TESTS_FAILED
-        return _INTERRUPTED if self.status is RunStatus.INTERRUPTED else before
+        if self.status is RunStatus.INTERRUPTED:
+            return _INTERRUPTED
+        # An empty shard is no fault: other shards run the projects.
+        return _NO_TESTS if self.status is RunStatus.NOTHING_RAN and not self.other_shards else before
 
 
 def judge_run(

@@ -80,7 +80,7 @@ UNCHANGED = make("SKIPPED", ReasonKind.UNCHANGED)
         ([FAILED], {"is_interrupted": True}, "INTERRUPTED: 1 failed", 2),
         ([], {"exit_status": 5, "deselected": "a"}, "NOTHING RAN (partial: 1 deselected)", 5),
         ([], {"other_shards": "a"}, "NOTHING RAN (partial: 1 in other shards)", 0),
-        ([], {}, "NOTHING RAN", 0),
+        ([], {}, "NOTHING RAN", 5),
         ([PASSED], {"is_running": True}, "NOT FINISHED: 1 passed", 0),
     ],
 )

@@ -247,7 +247,7 @@ def test_first_failure_ends_the_session_when_asked(workspace: Workspace) -> None
 
 def test_requirement_lets_a_skip_fail(workspace: Workspace) -> None:
     workspace.declare({"name": "absent", "skip_if_missing": ["no_such_program_here"]})
-    assert workspace.run().ret == 0
+    assert workspace.run().ret == 5
     result = workspace.run("--golden-require")
     assert result.ret == 1
     result.assert_outcomes(failed=1)

@@ -153,6 +153,18 @@ def test_base_of_the_environment_wins_over_one_that_a_change_puts_into_addopts(
     assert based.run("--golden-base", "sunk").ret == 0
 
 
+@pytest.mark.parametrize(
+    "option", ["--collect-only", "--co", "--fixtures", "--help", "--version", "--setup-plan", "--cache-show=x"]
+)
+def test_configuration_cannot_keep_a_gate_from_running(workspace: Workspace, option: str) -> None:
+    workspace.declare({"name": "one"})
+    workspace.pytester.makeini(f"[pytest]\naddopts = -ra {option}\n")
+    result = workspace.run()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: {option} in addopts is not taken, since a gate would run nothing*"])
+    assert workspace.pytester.runpytest("--co").ret != 4
+
+
 def test_unknown_base_is_a_usage_error_and_nothing_runs(based: Workspace) -> None:
     result = based.run("--golden-base=origin/main")
     assert result.ret == 4
