@@ -75,6 +75,7 @@ def _declare_intent(parser: argparse.ArgumentParser) -> None:
 
 
 def _log_intent(arguments: argparse.Namespace) -> int:
+    """Begin an entry: say what is about to be done. Prints its id."""
     with open_journal(arguments, makes=True) as journal:
         entry = journal.log_intent(
             arguments.intent,
@@ -105,6 +106,7 @@ def _declare_outcome(parser: argparse.ArgumentParser) -> None:
 
 
 def _log_outcome(arguments: argparse.Namespace) -> int:
+    """Say how an entry ended and what is expected now."""
     expected: list[Any] = []
     for text in arguments.expect:
         given = _read_json("--expect", text)
@@ -134,6 +136,7 @@ def _declare_signal(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_signal(arguments: argparse.Namespace) -> int:
+    """Take in news, and let it answer the expectation that it fits."""
     data = None if arguments.data is None else _read_json("--data", arguments.data)
     with open_journal(arguments, makes=True) as journal:
         signal = journal.add_signal(
@@ -167,6 +170,7 @@ def _declare_assess(parser: argparse.ArgumentParser) -> None:
 
 
 def _assess(arguments: argparse.Namespace) -> int:
+    """Say where an entry stands, above all rules; the last word wins."""
     with open_journal(arguments) as journal:
         entry = journal.assess(
             arguments.entry, arguments.assessment, arguments.notes, by=options.find_person(arguments)
@@ -181,6 +185,7 @@ def _tell_entry(entry: JournalEntry, arguments: argparse.Namespace) -> int:
 
 
 def _sweep(arguments: argparse.Namespace) -> int:
+    """Resolve the expectations whose time is over."""
     with open_journal(arguments) as journal:
         resolved = journal.sweep()
     told = f"{count_of(resolved, 'expectation')} resolved, since the time was over" if resolved else "nothing was due"
@@ -194,6 +199,7 @@ def _declare_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    """Write the whole journal as JSON Lines."""
     goes_out = arguments.file == _STANDARD
     file: str | IO[Any] = sys.stdout if goes_out else arguments.file
     with open_journal(arguments) as journal, show_progress("lines written:") as progress:
@@ -215,6 +221,7 @@ def _declare_import(parser: argparse.ArgumentParser) -> None:
 
 
 def _import(arguments: argparse.Namespace) -> int:
+    """Take in an export, all of it or nothing; what differs is merged."""
     file: str | IO[Any] = sys.stdin.buffer if arguments.file == _STANDARD else arguments.file
     if isinstance(file, str) and not Path(file).exists():
         raise SettingsError(f"there is no file {file}; give an export, or - for stdin")
@@ -247,6 +254,7 @@ def _declare_prune(parser: argparse.ArgumentParser) -> None:
 
 
 def _prune(arguments: argparse.Namespace) -> int:
+    """Remove closed entries that are old or too many; never what is open or needed."""
     kept = Kept(
         None if arguments.older_than is None else options.read_moment("--older-than", arguments.older_than),
         None if arguments.keep is None else options.read_limit(arguments.keep, MOST_LISTED, "--keep"),
@@ -281,6 +289,7 @@ def _declare_heartbeat(parser: argparse.ArgumentParser) -> None:
 
 
 def _beat_as_asked(arguments: argparse.Namespace) -> int:
+    """Resolve what is due, run the checks that are due, and route orphans again."""
     every = None if arguments.every is None else options.read_duration("--every", arguments.every)
     if every is not None and every < _LEAST_EVERY:
         raise SettingsError(f"--every {arguments.every} is too often; give one second or more")
@@ -367,21 +376,14 @@ def _list_checks(console: Console, checks: tuple[CheckRun, ...]) -> None:
 
 
 ACTIONS = (
-    Action("log-intent", "Begin an entry: say what is about to be done. Prints its id.", _log_intent, _declare_intent),
-    Action("log-outcome", "Say how an entry ended and what is expected now.", _log_outcome, _declare_outcome),
-    Action("signal", "Take in news, and let it answer the expectation that it fits.", _add_signal, _declare_signal),
-    Action("assess", "Say where an entry stands, above all rules; the last word wins.", _assess, _declare_assess),
-    Action("sweep", "Resolve the expectations whose time is over.", _sweep),
-    Action(
-        "heartbeat",
-        "Resolve what is due, run the checks that are due, and route orphans again.",
-        _beat_as_asked,
-        _declare_heartbeat,
-    ),
+    Action("log-intent", _log_intent, _declare_intent),
+    Action("log-outcome", _log_outcome, _declare_outcome),
+    Action("signal", _add_signal, _declare_signal),
+    Action("assess", _assess, _declare_assess),
+    Action("sweep", _sweep),
+    Action("heartbeat", _beat_as_asked, _declare_heartbeat),
     *journal_review.ACTIONS,
-    Action("export", "Write the whole journal as JSON Lines.", _export, _declare_export),
-    Action("import", "Take in an export, all of it or nothing; what differs is merged.", _import, _declare_import),
-    Action(
-        "prune", "Remove closed entries that are old or too many; never what is open or needed.", _prune, _declare_prune
-    ),
+    Action("export", _export, _declare_export),
+    Action("import", _import, _declare_import),
+    Action("prune", _prune, _declare_prune),
 )

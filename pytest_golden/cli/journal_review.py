@@ -70,6 +70,7 @@ def _declare_review(parser: argparse.ArgumentParser) -> None:
 
 
 def _review(arguments: argparse.Namespace) -> int:
+    """Show the newest entries of an agent, with what it expects."""
     limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         entries = journal.review_journal(arguments.filter, arguments.type, limit, agent_id=arguments.agent)
@@ -125,6 +126,7 @@ def _declare_open(parser: argparse.ArgumentParser) -> None:
 
 
 def _show_open(arguments: argparse.Namespace) -> int:
+    """List what is still expected, the soonest first."""
     limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         found = journal.open_expectations(arguments.agent, limit=limit)
@@ -155,6 +157,7 @@ def _declare_orphans(parser: argparse.ArgumentParser) -> None:
 
 
 def _show_orphans(arguments: argparse.Namespace) -> int:
+    """List the signals that found no entry yet."""
     limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         found = journal.orphans(limit=limit)
@@ -178,6 +181,7 @@ def _declare_explain(parser: argparse.ArgumentParser) -> None:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
+    """Tell why a signal went where it went."""
     with open_journal(arguments) as journal:
         found = journal.explain_routing(arguments.signal)
     return answer(arguments, found.to_dict(), lambda console: _show_explanation(console, found))
@@ -210,6 +214,7 @@ def _declare_summary(parser: argparse.ArgumentParser) -> None:
 
 
 def _summarize(arguments: argparse.Namespace) -> int:
+    """Sum up how often what was intended succeeded."""
     since = None if arguments.since is None else options.read_moment("--since", arguments.since)
     with open_journal(arguments) as journal:
         found = journal.summary(arguments.agent, since)
@@ -238,9 +243,9 @@ def show_rate(rate: JournalSummary | SuccessRate) -> str:
 
 
 ACTIONS = (
-    Action("review", "Show the newest entries of an agent, with what it expects.", _review, _declare_review),
-    Action("open", "List what is still expected, the soonest first.", _show_open, _declare_open),
-    Action("orphans", "List the signals that found no entry yet.", _show_orphans, _declare_orphans),
-    Action("explain", "Tell why a signal went where it went.", _explain, _declare_explain),
-    Action("summary", "Sum up how often what was intended succeeded.", _summarize, _declare_summary),
+    Action("review", _review, _declare_review),
+    Action("open", _show_open, _declare_open),
+    Action("orphans", _show_orphans, _declare_orphans),
+    Action("explain", _explain, _declare_explain),
+    Action("summary", _summarize, _declare_summary),
 )

@@ -73,6 +73,7 @@ def _declare_list(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    """List the lessons, the newest first."""
     limit = options.read_limit(arguments.limit, _MOST)
     with _open_lessons(arguments) as lessons:
         kept = lessons.list_kept(arguments.agent, include_superseded=arguments.all, include_rejected=arguments.all)
@@ -90,6 +91,7 @@ def _declare_id(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    """Show a lesson with its evidence, and what was done to it."""
     with _open_lessons(arguments) as lessons:
         kept = lessons.get_kept(arguments.lesson)
         history = lessons.history(kept.skill.id)
@@ -103,8 +105,17 @@ def _declare_judging(parser: argparse.ArgumentParser) -> None:
     options.add_options(parser, "--by")
 
 
-def _judge(arguments: argparse.Namespace) -> int:
-    approves = arguments.action == "approve"
+def _approve(arguments: argparse.Namespace) -> int:
+    """Approve a lesson, so that it is shown; the last word wins."""
+    return _judge(arguments, approves=True)
+
+
+def _reject(arguments: argparse.Namespace) -> int:
+    """Reject a lesson: it is not shown, and not learned again."""
+    return _judge(arguments, approves=False)
+
+
+def _judge(arguments: argparse.Namespace, *, approves: bool) -> int:
     with _open_lessons(arguments) as lessons:
         judge = lessons.approve if approves else lessons.reject
         kept = lessons.get_kept(judge(arguments.lesson, options.find_person(arguments)).id)
@@ -114,12 +125,14 @@ def _judge(arguments: argparse.Namespace) -> int:
 
 
 def _delete(arguments: argparse.Namespace) -> int:
+    """Delete a lesson; it may be learned again."""
     with _open_lessons(arguments) as lessons:
         gone = lessons.delete(arguments.lesson)
     return answer(arguments, {"deleted": gone.to_dict()}, f"{gone.id} deleted: {shorten(gone.lesson)}")
 
 
 def _stats(arguments: argparse.Namespace) -> int:
+    """Count the lessons, and what came of showing them."""
     with _open_lessons(arguments) as lessons:
         counted = lessons.stats(arguments.agent)
     return answer(arguments, counted.to_dict(), lambda console: _print_stats(console, counted))
@@ -136,6 +149,7 @@ def _declare_prune(parser: argparse.ArgumentParser) -> None:
 
 
 def _prune(arguments: argparse.Namespace) -> int:
+    """Remove old, superfluous or harmful lessons; never what a person judged."""
     keep = None if arguments.keep is None else options.read_limit(arguments.keep, _MOST, "--keep")
     since = None if arguments.older_than is None else options.read_moment("--older-than", arguments.older_than)
     if keep is None and since is None and not arguments.harmful:
@@ -162,18 +176,13 @@ def _as_json(kept: KeptLesson) -> dict[str, Any]:
 
 
 ACTIONS = (
-    Action("list", "List the lessons, the newest first.", _list, _declare_list),
-    Action("show", "Show a lesson with its evidence, and what was done to it.", _show, _declare_id),
-    Action("approve", "Approve a lesson, so that it is shown; the last word wins.", _judge, _declare_judging),
-    Action("reject", "Reject a lesson: it is not shown, and not learned again.", _judge, _declare_judging),
-    Action("delete", "Delete a lesson; it may be learned again.", _delete, _declare_id),
-    Action(
-        "stats",
-        "Count the lessons, and what came of showing them.",
-        _stats,
-        lambda one: options.add_options(one, "--agent"),
-    ),
-    Action("prune", "Remove old, superfluous or harmful lessons; never what a person judged.", _prune, _declare_prune),
+    Action("list", _list, _declare_list),
+    Action("show", _show, _declare_id),
+    Action("approve", _approve, _declare_judging),
+    Action("reject", _reject, _declare_judging),
+    Action("delete", _delete, _declare_id),
+    Action("stats", _stats, lambda one: options.add_options(one, "--agent")),
+    Action("prune", _prune, _declare_prune),
 )
 
 

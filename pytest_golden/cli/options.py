@@ -10,6 +10,7 @@ import threading
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import utc_now
@@ -72,25 +73,25 @@ def add_limit_option(parser: argparse.ArgumentParser, default: int, told: str = 
 class Action(NamedTuple):
     """One action of a command that has several, such as `golden journal review`.
 
-    `run` does it and returns the exit code, `declare` declares its arguments. `told_below` stands below its options.
+    `run` does it and returns the exit code; the first line of its docstring is the summary, the rest stands below the options
+    in the action's help. `declare` declares the arguments.
     """
 
     name: str
-    summary: str
     run: Callable[[argparse.Namespace], int]
     declare: Callable[[argparse.ArgumentParser], object] = lambda _: None
-    told_below: str = ""
 
 
 def add_actions(parser: argparse.ArgumentParser, actions: Iterable[Action], *options: str) -> None:
     """Declare the actions of a command with their arguments, and the shared options that each of them has."""
     added = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for action in actions:
+        summary, _, rest = (action.run.__doc__ or "").partition("\n\n")
         declared = added.add_parser(
             action.name,
-            help=action.summary,
-            description=action.summary,
-            epilog=f"{action.told_below}{parser.epilog}",
+            help=summary,
+            description=summary,
+            epilog=f"{dedent(rest)}\n{parser.epilog}" if rest else parser.epilog,
             allow_abbrev=False,
             formatter_class=parser.formatter_class,
         )

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions of `golden shards`."""
-    summary = "Write which project is in which shard, balanced by recorded durations."
-    options.add_actions(parser, [Action("plan", summary, _plan, _declare_plan)], "--store", "--manifest", "--json")
+    options.add_actions(parser, [Action("plan", _plan, _declare_plan)], "--store", "--manifest", "--json")
 
 
 run = options.run_action
@@ -47,7 +46,7 @@ def _declare_plan(plan: argparse.ArgumentParser) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    """Make a plan, write it, and show how even it is."""
+    """Write which project is in which shard, balanced by recorded durations."""
     count = options.read_limit(arguments.shards, MOST_SHARDS, "--shards")
     settings = options.read_command_settings(arguments)
     path = options.locate_manifest(settings)

@@ -41,6 +41,7 @@ run = run_action
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    """Tell whether the store is whole, and how much is in it."""
     found = check_store(locate_store(arguments))
     answer(arguments, found.to_dict(), lambda console: _show_check(console, found))
     return 1 if found.problems else 0
@@ -67,7 +68,7 @@ def _declare_copy(parser: argparse.ArgumentParser) -> None:
 
 
 def _copy(arguments: argparse.Namespace) -> int:
-    """Copy the store to another database, and print what was copied, table by table."""
+    """Copy the store to another database, such as a PostgreSQL server or back into a file; gates may go on."""
     location = locate_store(arguments)
     if not arguments.to.strip():
         raise SettingsError("--to is empty: give a file or a URL")
@@ -91,6 +92,7 @@ def _show_copy(console: Console, copy: StoreCopy) -> None:
 
 
 def _mend(arguments: argparse.Namespace) -> int:
+    """Copy the file, then repair text that cannot be read; gates wait meanwhile."""
     done = mend_store(locate_store(arguments), utc_now())
     answer(arguments, done.to_dict(), lambda console: _show_mending(console, done))
     return 1 if done.left else 0
@@ -108,6 +110,7 @@ def _show_mending(console: Console, done: StoreMending) -> None:
 
 
 def _back_up(arguments: argparse.Namespace) -> int:
+    """Copy the store into a new file; gates may go on writing meanwhile."""
     location, target = locate_store(arguments), arguments.file
     store, size = parse_location(location).shown, backup_store(location, target)
     facts = {"store": store, "file": str(target), "size_bytes": size}
@@ -115,6 +118,7 @@ def _back_up(arguments: argparse.Namespace) -> int:
 
 
 def _upgrade(arguments: argparse.Namespace) -> int:
+    """Bring the tables up to date, and make a damaged search index or tally again."""
     with Store.open(locate_store(arguments), upgrades=True) as store:
         faults = repair_store(store)
     repaired = "".join(f"; {fault}, and was made again" for fault in faults)
@@ -123,19 +127,13 @@ def _upgrade(arguments: argparse.Namespace) -> int:
 
 
 ACTIONS = (
-    Action("check", "Tell whether the store is whole, and how much is in it.", _check),
+    Action("check", _check),
     Action(
         "backup",
-        "Copy the store into a new file; gates may go on writing meanwhile.",
         _back_up,
         lambda parser: parser.add_argument("file", metavar="FILE", type=Path, help="The file to make."),
     ),
-    Action(
-        "copy",
-        "Copy the store to another database, such as a PostgreSQL server or back into a file; gates may go on.",
-        _copy,
-        _declare_copy,
-    ),
-    Action("mend", "Copy the file, then repair text that cannot be read; gates wait meanwhile.", _mend),
-    Action("upgrade", "Bring the tables up to date, and make a damaged search index or tally again.", _upgrade),
+    Action("copy", _copy, _declare_copy),
+    Action("mend", _mend),
+    Action("upgrade", _upgrade),
 )

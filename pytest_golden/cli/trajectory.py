@@ -58,16 +58,6 @@ _MOST_NAMED = 5
 # However long a trajectory is, at most `--limit` steps are shown; a file is read step by step.
 _DEFAULT_LIMIT, _MOST = 50, 100_000
 _LIMITED = "How many steps to show at most"
-_QUERY_HELP = """\
-fields      type importance content text error duration_ms timestamp under
-            metadata.PATH
-operators   = != < <= > >= ~ (the text is in it, upper and lower case alike)
-joined by   a blank for and, or, not, ( )
-
-such as     type=tool_call importance>=high error~"timeout"
-            duration_ms>=1000 or metadata.rows=0
-
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +78,7 @@ def _declare_limit(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    """Show the steps in order, the first and the last of many."""
     limit = options.read_limit(arguments.limit, _MOST)
     source = find_source(arguments, arguments.run)
     numbered = enumerate(source.iter_steps(), start=1)
@@ -122,6 +113,7 @@ def _print_steps(
 
 
 def _tree(arguments: argparse.Namespace) -> int:
+    """Show the steps below their parents."""
     limit = options.read_limit(arguments.limit, _MOST)
     source = find_source(arguments, arguments.run)
     rest = source.iter_steps()
@@ -148,6 +140,7 @@ def _declare_other(parser: argparse.ArgumentParser) -> None:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
+    """Tell where two runs part."""
     left, right = find_pair(arguments, arguments.run, arguments.other)
     found = diff_trajectories(left.read(), right.read())
 
@@ -160,6 +153,7 @@ def _diff(arguments: argparse.Namespace) -> int:
 
 
 def _stats(arguments: argparse.Namespace) -> int:
+    """Count steps, durations, depth and errors."""
     source = find_source(arguments, arguments.run)
     found = summarize_steps(source.iter_steps(), source.outline, total_snapshots=source.total_snapshots)
 
@@ -190,6 +184,16 @@ def _declare_query(parser: argparse.ArgumentParser) -> None:
 
 
 def _query(arguments: argparse.Namespace) -> int:
+    """Show the steps that are asked for.
+
+    fields      type importance content text error duration_ms timestamp under
+                metadata.PATH
+    operators   = != < <= > >= ~ (the text is in it, upper and lower case alike)
+    joined by   a blank for and, or, not, ( )
+
+    such as     type=tool_call importance>=high error~"timeout"
+                duration_ms>=1000 or metadata.rows=0
+    """
     limit = options.read_limit(arguments.limit, _MOST)
     with options.refusing_values("QUERY, "):
         asked = parse_query(" ".join(arguments.query))
@@ -223,6 +227,7 @@ def _declare_file(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    """Write all of it as JSON Lines, or as one object with --json."""
     source = find_source(arguments, arguments.run)
     trajectory = source.read()
     if arguments.file is None:
@@ -251,12 +256,12 @@ def _outline(source: Source) -> dict[str, Any]:
 
 
 ACTIONS = (
-    Action("show", "Show the steps in order, the first and the last of many.", _show, _declare_limit),
-    Action("tree", "Show the steps below their parents.", _tree, _declare_limit),
-    Action("diff", "Tell where two runs part.", _diff, _declare_other),
-    Action("stats", "Count steps, durations, depth and errors.", _stats, _declare_run),
-    Action("query", "Show the steps that are asked for.", _query, _declare_query, _QUERY_HELP),
-    Action("export", "Write all of it as JSON Lines, or as one object with --json.", _export, _declare_file),
+    Action("show", _show, _declare_limit),
+    Action("tree", _tree, _declare_limit),
+    Action("diff", _diff, _declare_other),
+    Action("stats", _stats, _declare_run),
+    Action("query", _query, _declare_query),
+    Action("export", _export, _declare_file),
 )
 
 
