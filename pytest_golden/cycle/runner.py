@@ -32,11 +32,6 @@ _NOT_GIVEN = "No such step is given"
 _NO_REVIEW = "No review is given, so that the proposal is rejected"
 _CONVERGED = "Converged: the same proposal again"
 _NO_PROPOSAL = "No proposal"
-_EVENT_OF = {
-    StepStatus.DONE: CycleEventType.STEP_DONE,
-    StepStatus.SKIPPED: CycleEventType.STEP_SKIPPED,
-    StepStatus.ERROR: CycleEventType.STEP_ERROR,
-}
 
 
 class CycleRunner:
@@ -322,7 +317,7 @@ class CycleRunner:
         reason = redact(reason)
         self._change(steps=(*self._walk.state.steps, model.StepRecord(step, status, reason)))
         told = f"{step}: {status}{f': {reason}' if reason else ''}"
-        self._emit(_EVENT_OF[status], step, told, is_error=status is StepStatus.ERROR)
+        self._emit(CycleEventType(f"step_{status}"), step, told, is_error=status is StepStatus.ERROR)
 
     def _warn(self, warnings: Iterable[str]) -> None:
         for warning in warnings:

@@ -502,6 +502,10 @@ def _check_bytes(value: Any) -> int:
     return 0 if plain == 0 and not isinstance(plain, bool | float) else units.parse_size(value)
 
 
+def _or_text(pattern: str, **number: Any) -> dict[str, Any]:
+    return {"anyOf": [number, {"type": "string", "pattern": pattern}]}
+
+
 ARGUMENT = Kind(check_argument, {"type": "string"})
 TEXT = Kind(check_text, {"type": "string", "minLength": 1})
 NAME = Kind(check_name, {"type": "string", "pattern": f"^{NAME_FORM}$", "maxLength": LONGEST_NAME})
@@ -511,35 +515,18 @@ FLAG = Kind(_check_flag, {"type": "boolean"})
 COUNT = Kind(_check_count, {"type": "integer", "minimum": 0})
 VERSION = Kind(_check_version, {"const": VERSION_NUMBER})
 DAY = Kind(_check_date, {"type": "string", "format": "date"})
-DURATION = Kind(
-    units.parse_duration,
-    {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": units.DURATION_FORM}]},
-)
-SIZE = Kind(
-    units.parse_size, {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": units.SIZE_FORM}]}
-)
+DURATION = Kind(units.parse_duration, _or_text(units.DURATION_FORM, type="number", exclusiveMinimum=0))
+SIZE = Kind(units.parse_size, _or_text(units.SIZE_FORM, type="integer", minimum=1))
 OUTCOME = Kind(
     _check_outcome, {"type": "string", "pattern": r"^(success|specific_error:\s*\S[\s\S]*|exit_code:\s*[0-9]{1,3}\s*)$"}
 )
-COMMAND = Kind(
-    _check_command,
-    {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
-)
+COMMAND = Kind(_check_command, {"anyOf": [TEXT.schema, {"type": "array", "items": ARGUMENT.schema, "minItems": 1}]})
 STEPS = Kind(_check_steps, {"anyOf": [NAME.schema, {"type": "array", "items": NAME.schema}]})
 ENVIRONMENT = Kind(_check_environment, {"type": "object", "additionalProperties": {"type": ["string", "number"]}})
-GLOB = Kind(
-    _check_glob,
-    {"type": "string", "minLength": 1, "pattern": rf"^(?!/)(?!{_ELSEWHERE_FORM})(?!.*\\)(?!(.*/)?\.\.(/|$))"},
-)
-PATTERN_BELOW = Kind(_check_pattern_below, {"type": "string", "minLength": 1, "pattern": rf"^(?!{_ELSEWHERE_FORM})"})
-PATTERN = Kind(partial(_check_readable, units.check_regex), {"type": "string", "minLength": 1, "format": "regex"})
+GLOB = Kind(_check_glob, {**TEXT.schema, "pattern": rf"^(?!/)(?!{_ELSEWHERE_FORM})(?!.*\\)(?!(.*/)?\.\.(/|$))"})
+PATTERN_BELOW = Kind(_check_pattern_below, {**TEXT.schema, "pattern": rf"^(?!{_ELSEWHERE_FORM})"})
+PATTERN = Kind(partial(_check_readable, units.check_regex), {**TEXT.schema, "format": "regex"})
 JSON_PATH = Kind(partial(_check_readable, units.parse_json_path), {"type": "string", "pattern": r"^\$[.\[]"})
-TOLERANCE = Kind(
-    _check_tolerance, {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": NUMBER_FORM}]}
-)
-FACTOR = Kind(
-    _check_factor, {"anyOf": [{"type": "number", "exclusiveMinimum": 1}, {"type": "string", "pattern": NUMBER_FORM}]}
-)
-BYTES = Kind(
-    _check_bytes, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": units.SIZE_FORM}]}
-)
+TOLERANCE = Kind(_check_tolerance, _or_text(NUMBER_FORM, type="number", minimum=0))
+FACTOR = Kind(_check_factor, _or_text(NUMBER_FORM, type="number", exclusiveMinimum=1))
+BYTES = Kind(_check_bytes, _or_text(units.SIZE_FORM, type="integer", minimum=0))
