@@ -51,26 +51,8 @@ MOST_FOUND = 50
 _MOST_LOOKED_AT = 50_000
 # Folders that tools install or build: their content belongs to somebody else, or is made again.
 _FOREIGN = frozenset({"node_modules", "site-packages", "dbt_packages", "dbt_modules", "target", "build", "dist"})
-_HEAD = """\
-# Golden projects: pipelines that must always work. `pytest --golden` runs them in this order, sealed off from
-# the real files, and fails when one of them does. `golden check` shows what would be run.
-version: 1
-"""
-_EXAMPLE = """\
-  # - name: sales_daily            # what it is called: letters, digits, _ . -
-  #   path: sales/pipeline.yaml    # Odibi's YAML, dbt_project.yml, a notebook, a .py or a .sh; relative to this file
-"""
-_FURTHER = """
-# A project may say more; `golden schema manifest` describes every key. Often used:
-#     description: Daily sales, must never break
-#     expected_outcome: "specific_error:negative amount"   # it must fail, and with this; default: success
-#     timeout: 30m                                         # default: 10m
-#     command: ["python", "{path}", "--day", "2026-01-01"] # instead of what its kind of file is run by
-#     project_dir: .                                       # the folder it sees and works in; default: that of path
-#     pass_env: [DATABASE_URL]                             # variables that it gets; none by itself
-#     writes: ["out/**"]                                   # what it may write...
-#     unexpected_files: fail                               # ...and that nothing else may be
-"""
+# What is written when nothing is found; what is found stands in the place of its example.
+_FIRST_MANIFEST = Path(__file__).with_name("first_manifest.yaml")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
@@ -245,8 +227,10 @@ def _choose_name(path: str, taken: set[str]) -> str:
 
 def write_draft(projects: Iterable[DraftedProject]) -> str:
     """Return the manifest's text."""
-    body = ["".join(f"  {line}\n" for line in _project_lines(project)) for project in projects] or [_EXAMPLE]
-    return f"{_HEAD}\ngolden_projects:\n" + "\n".join(body) + _FURTHER
+    head, heading, rest = _FIRST_MANIFEST.read_text(encoding="utf-8").partition("golden_projects:\n")
+    example, _, further = rest.partition("\n\n")
+    body = ["".join(f"  {line}\n" for line in _project_lines(project)) for project in projects] or [f"{example}\n"]
+    return "".join([head, heading, "\n".join(body), "\n", further])
 
 
 def _project_lines(project: DraftedProject) -> Iterator[str]:
