@@ -234,7 +234,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
         def show(_: Console) -> None:
             for line in dump_lines(trajectory):
-                print(line, end="")
+                print(line.decode("ascii"), end="")
 
         return answer(arguments, trajectory.to_dict, show)
     if arguments.file.exists():

@@ -14,7 +14,6 @@ from pytest_golden.storage.columns import find_words, fold, storable, storable_j
 from pytest_golden.trajectory.vocabulary import freeze, freeze_mapping
 from pytest_golden.values.checking import check_mapping, check_text, show
 
-SCHEMA_VERSION = 1
 MOST_TASK_CHARACTERS = 10_000
 MOST_STEPS = 1_000
 MOST_BYTES = 1024 * 1024

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import new_id
 from pytest_golden.trajectory.model import Trajectory
-from pytest_golden.trajectory.step import Step
+from pytest_golden.trajectory.step import FIELDS_OF_DRAFTS, Step
 from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome
 from pytest_golden.values.shape import Shape
 
@@ -128,14 +128,9 @@ def _steps(placed: Iterable[_Placed]) -> Iterator[Step]:
         taken.add(ids[step.key])
         yield Step(
             id=ids[step.key],
-            type=draft.type,
-            content=draft.content,
             timestamp=step.timestamp,
-            duration_ms=draft.duration_ms,
-            metadata=draft.metadata,
-            context=draft.context,
-            importance=draft.importance,
             parent_step_id=None if step.parent is None else ids[step.parent],
+            **{name: getattr(draft, name) for name in FIELDS_OF_DRAFTS},
         )
 
 

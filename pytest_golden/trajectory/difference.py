@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_golden.trajectory.step import Step
 from pytest_golden.values.json_form import json_form
 from pytest_golden.values.shape import Shape, form
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pytest_golden.trajectory.model import Trajectory
-    from pytest_golden.trajectory.step import StateSnapshot, Step
 
 _LONGEST_SHOWN = 80
 _MOST_SHOWN = 3
@@ -34,6 +34,8 @@ _RUN_KEYS = frozenset({"gen_ai.conversation.id", "gen_ai.response.id", "gen_ai.t
 _RUN_IDS = frozenset({"id", "pid", "ppid", "uuid"})
 # The system assigns free ports from here on; a lower one was chosen.
 _FIRST_FREE_PORT = 32_768
+_STEP_FIELDS = ("type", "content", "metadata", "context", "importance", "parent_step_id")
+_SNAPSHOT_FIELDS = ("state", "reason", "metadata", "step_id")
 
 
 class StepChange(NamedTuple):
@@ -94,7 +96,7 @@ def diff_trajectories(left: Trajectory, right: Trajectory) -> TrajectoryDiff:
     for index, (mine, theirs) in enumerate(zip_longest(left.steps, right.steps)):
         if mine is None or theirs is None:
             return _one_has_ended(index, mine, theirs)
-        changes = tuple(_compare_steps(mine, theirs, *placed))
+        changes = tuple(_compare_fields(mine, theirs, *placed))
         if changes:
             return TrajectoryDiff(False, index, mine.id, theirs.id, changes, _show(mine.content))
         placed[0][mine.id] = placed[1][theirs.id] = index
@@ -114,49 +116,35 @@ def _one_has_ended(index: int, mine: Step | None, theirs: Step | None) -> Trajec
     )
 
 
-def _compare_steps(
-    mine: Step, theirs: Step, my_places: Mapping[str, int], their_places: Mapping[str, int]
-) -> Iterator[StepChange]:
-    if mine.type is not theirs.type:
-        yield StepChange("type", mine.type.value, theirs.type.value)
-    yield from _compare_values("content", mine.content, theirs.content)
-    yield from _compare_mappings("metadata", mine.metadata, theirs.metadata)
-    yield from _compare_values("context", mine.context, theirs.context)
-    if mine.importance is not theirs.importance:
-        yield StepChange("importance", mine.importance.value, theirs.importance.value)
-    if my_places.get(mine.parent_step_id or "") != their_places.get(theirs.parent_step_id or ""):
-        yield StepChange("parent_step_id", mine.parent_step_id, theirs.parent_step_id)
-
-
 def _compare_ends(
     left: Trajectory, right: Trajectory, my_places: Mapping[str, int], their_places: Mapping[str, int]
 ) -> Iterator[StepChange]:
     pairs = zip_longest(left.state_snapshots, right.state_snapshots)
     for index, (mine, theirs) in enumerate(pairs):
-        changes = tuple(_compare_snapshots(f"state_snapshots[{index}]", mine, theirs, my_places, their_places))
-        yield from changes
+        name = f"state_snapshots[{index}]"
+        if mine is None or theirs is None:
+            yield StepChange(f"{name}.state", mine and mine.state, theirs and theirs.state)
+            break
+        changes = tuple(_compare_fields(mine, theirs, my_places, their_places))
+        yield from (change._replace(field=f"{name}.{change.field}") for change in changes)
         if changes:
             break
-    if left.outcome is not right.outcome:
-        yield StepChange("outcome", *(end.outcome and end.outcome.value for end in (left, right)))
+    yield from _compare_values("outcome", left.outcome, right.outcome)
     yield from _compare_values("error", left.error, right.error)
 
 
-def _compare_snapshots(
-    field: str,
-    mine: StateSnapshot | None,
-    theirs: StateSnapshot | None,
-    my_places: Mapping[str, int],
-    their_places: Mapping[str, int],
+def _compare_fields(
+    mine: Any, theirs: Any, my_places: Mapping[str, int], their_places: Mapping[str, int]
 ) -> Iterator[StepChange]:
-    if mine is None or theirs is None:
-        yield StepChange(f"{field}.state", mine and mine.state, theirs and theirs.state)
-        return
-    yield from _compare_values(f"{field}.state", mine.state, theirs.state)
-    yield from _compare_values(f"{field}.reason", mine.reason, theirs.reason)
-    yield from _compare_mappings(f"{field}.metadata", mine.metadata, theirs.metadata)
-    if my_places.get(mine.step_id or "") != their_places.get(theirs.step_id or ""):
-        yield StepChange(f"{field}.step_id", mine.step_id, theirs.step_id)
+    """Compare two steps or two snapshots; the ids of steps in them are compared by the places of these steps."""
+    for name in _STEP_FIELDS if isinstance(mine, Step) else _SNAPSHOT_FIELDS:
+        left, right = getattr(mine, name), getattr(theirs, name)
+        if name == "metadata":
+            yield from _compare_mappings(name, left, right)
+        elif not name.endswith("_id"):
+            yield from _compare_values(name, left, right)
+        elif my_places.get(left or "") != their_places.get(right or ""):
+            yield StepChange(name, left, right)
 
 
 def _compare_values(field: str, left: Any, right: Any) -> Iterator[StepChange]:

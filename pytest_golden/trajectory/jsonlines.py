@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.clock import iso_utc
 from pytest_golden.errors import GoldenError
+from pytest_golden.storage.folder import replace_file
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.step import StateSnapshot, Step
-from pytest_golden.trajectory.vocabulary import SCHEMA_VERSION
 from pytest_golden.values.frozen import FrozenDict, FrozenList
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
+    from os import PathLike
 
     from pytest_golden.trajectory.vocabulary import Importance, StepType
 
@@ -46,20 +44,13 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _ENCODE = json.JSONEncoder(allow_nan=False).encode
 
 
-def write_trajectory(path: str | os.PathLike[str], trajectory: Trajectory) -> None:
+def write_trajectory(path: str | PathLike[str], trajectory: Trajectory) -> None:
     """Write a trajectory; the file is replaced atomically, so that a reader never sees half of it."""
-    target = Path(path)
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".trajectory-")
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii", newline="\n") as file:
-            file.writelines(dump_lines(trajectory))
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replace_file(Path(path)) as file:
+        file.writelines(line.decode("ascii") for line in dump_lines(trajectory))
 
 
-def read_trajectory(path: str | os.PathLike[str]) -> Trajectory:
+def read_trajectory(path: str | PathLike[str]) -> Trajectory:
     """Read a trajectory; torn or invalid records are left out, and a warning is logged.
 
     Raises:
@@ -80,7 +71,7 @@ class TrajectoryOutline(NamedTuple):
     total_snapshots: int
 
 
-def read_outline(path: str | os.PathLike[str]) -> TrajectoryOutline:
+def read_outline(path: str | PathLike[str]) -> TrajectoryOutline:
     """Read a trajectory but only count its steps and snapshots, in constant memory.
 
     Raises:
@@ -98,7 +89,7 @@ def read_outline(path: str | os.PathLike[str]) -> TrajectoryOutline:
     return TrajectoryOutline(reading.finish(), *counts.values())
 
 
-def iter_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
+def iter_steps(path: str | PathLike[str]) -> Iterator[Step]:
     """Yield the steps one by one without holding the others; the file is opened when the first one is requested.
 
     Raises:
@@ -112,49 +103,39 @@ def iter_steps(path: str | os.PathLike[str]) -> Iterator[Step]:
                 yield step
 
 
-def dump_lines(trajectory: Trajectory) -> Iterator[str]:
+def dump_lines(trajectory: Trajectory) -> Iterator[bytes]:
     """Yield the lines that `write_trajectory` writes, in ASCII, each with its line end."""
-    yield header_line(trajectory).decode("ascii")
+    yield header_line(trajectory)
     for step in trajectory.steps:
-        yield _line({"record": _STEP, **step.to_dict()})
-    for snapshot in trajectory.state_snapshots:
-        yield snapshot_line(snapshot).decode("ascii")
+        yield _line(_STEP, step.to_dict())
+    yield from map(snapshot_line, trajectory.state_snapshots)
     if trajectory.completed_at is not None:
-        yield completion_line(trajectory).decode("ascii")
+        yield completion_line(trajectory)
 
 
 def header_line(trajectory: Trajectory) -> bytes:
     """Return the first line of a file."""
-    header = {
-        "record": _HEADER,
-        "schema_version": SCHEMA_VERSION,
-        "id": trajectory.id,
-        "started_at": iso_utc(trajectory.started_at),
-        "metadata": json_form(trajectory.metadata),
-        "filtered": trajectory.filtered,
-    }
-    return _line(header).encode("ascii")
+    return _line(_HEADER, _pick(trajectory, "schema_version", "id", "started_at", "metadata", "filtered"))
 
 
 def snapshot_line(snapshot: StateSnapshot) -> bytes:
     """Return the line of a state snapshot."""
-    return _line({"record": _SNAPSHOT, **snapshot.to_dict()}).encode("ascii")
+    return _line(_SNAPSHOT, snapshot.to_dict())
 
 
 def completion_line(trajectory: Trajectory, *, lost_steps: int = 0) -> bytes:
     """Return the last line of a completed trajectory; it says how many steps were lost, if any."""
-    ending = {
-        "record": _COMPLETION,
-        "completed_at": None if trajectory.completed_at is None else iso_utc(trajectory.completed_at),
-        "duration_ms": trajectory.duration_ms,
-        "outcome": trajectory.outcome,
-        "error": trajectory.error,
-    }
-    return _line({**ending, "lost_steps": lost_steps} if lost_steps else ending).encode("ascii")
+    ending = _pick(trajectory, "completed_at", "duration_ms", "outcome", "error")
+    return _line(_COMPLETION, {**ending, "lost_steps": lost_steps} if lost_steps else ending)
 
 
-def _line(record: Mapping[str, Any]) -> str:
-    return f"{json.dumps(record, allow_nan=False)}\n"
+def _pick(trajectory: Trajectory, *keys: str) -> dict[str, Any]:
+    form = trajectory.without_steps().to_dict()
+    return {key: form[key] for key in keys}
+
+
+def _line(kind: str, fields: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps({'record': kind, **fields}, allow_nan=False)}\n".encode("ascii")
 
 
 class StepFields(NamedTuple):

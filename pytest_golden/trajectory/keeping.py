@@ -85,48 +85,66 @@ class KeptInMemory:
 
 
 class KeptInFile:
-    """Writes steps to a file; memory holds only the file offsets of open spans."""
+    """Writes steps to a file of JSON Lines; memory holds only the file offsets of open spans.
+
+    A line is with the kernel when a method returns, and no line stays half written. The file replaces the previous one
+    atomically, with its header already in it; devices and pipes are written to directly. Not thread-safe.
+    """
 
     def __init__(self, path: str | os.PathLike[str], start: Trajectory) -> None:
         place = Path(path).absolute()
-        self.path: Path | None = place / f"{start.id}.jsonl" if place.is_dir() else place
-        self._stream = StepStream(self.path, jsonlines.header_line(start))
-        self._open: dict[str, int] = {}
-
-    @property
-    def lost_count(self) -> int:
-        """Return how many lines were lost."""
-        return self._stream.lost_count
+        self.path: Path = place / f"{start.id}.jsonl" if place.is_dir() else place
+        #: How many lines were lost.
+        self.lost_count = 0
+        self._open_spans: dict[str, int] = {}
+        self._is_file = False
+        self._descriptor: int | None = None
+        self._size = 0
+        # Written before the next line: the header, or a line end after a partial line that could not be removed.
+        self._pending = jsonlines.header_line(start)
+        self._was_told = False
+        try:
+            self._open()
+        except OSError as error:
+            self._tell(error)
 
     def add_step(self, fields: StepFields, moment: datetime, *, has_end: bool) -> None:
         """Write a step's line with that timestamp."""
         line = jsonlines.step_line(fields, moment, has_end=has_end)
-        start = self._stream.write(line)
+        start = self._write(line)
         if has_end and start is not None:
-            self._open[fields.id] = start + len(line) - jsonlines.END_PLACE
+            self._open_spans[fields.id] = start + len(line) - jsonlines.END_PLACE
 
     def end_step(self, step_id: str, duration_ms: float, metadata: FrozenDict, importance: Importance | None) -> None:
         """Write a line for the end of a step, and its offset into the step's own line."""
-        room = self._open.pop(step_id, None)
+        room = self._open_spans.pop(step_id, None)
         if room is None:
             return
-        start = self._stream.write(jsonlines.end_line(step_id, duration_ms, metadata, importance), counts=False)
-        if start is not None:
-            self._stream.note_place(room, start)
+        start = self._write(jsonlines.end_line(step_id, duration_ms, metadata, importance), counts=False)
+        if start is None or self._descriptor is None or not self._is_file:
+            return
+        with suppress(OSError):
+            try:
+                os.lseek(self._descriptor, room, os.SEEK_SET)
+                os.write(self._descriptor, b"%*d" % (jsonlines.END_DIGITS, start))
+            finally:
+                os.lseek(self._descriptor, self._size, os.SEEK_SET)
 
     def add_snapshot(self, snapshot: StateSnapshot) -> None:
         """Write a snapshot's line."""
-        self._stream.write(jsonlines.snapshot_line(snapshot))
+        self._write(jsonlines.snapshot_line(snapshot))
 
     def end(self, ended: Trajectory) -> None:
         """Write the completion, and close the file."""
-        self._stream.write(jsonlines.completion_line(ended, lost_steps=self.lost_count), counts=False)
-        self._stream.close()
-        self._open.clear()
+        self._write(jsonlines.completion_line(ended, lost_steps=self.lost_count), counts=False)
+        self._close()
+        self._open_spans.clear()
 
     def leave_to_parent(self) -> None:
-        """Stop writing: the file belongs to the parent process."""
-        self._stream.abandon()
+        """Stop writing in a forked child: the file belongs to the parent process."""
+        self._was_told = False
+        self._tell(OSError("the recorder belongs to the process that made it, and this one was forked from it"))
+        self._close()
 
     def read(self, start: Trajectory, ended: Trajectory | None) -> Trajectory:
         """Read the file back; if the target is not a regular file, return a trajectory without steps.
@@ -135,36 +153,14 @@ class KeptInFile:
             OSError: the file cannot be read.
             GoldenError: the file now holds another trajectory.
         """
-        if self.path is None or not self._stream.is_file:
+        if not self._is_file:
             return ended or start
         found = read_trajectory(self.path)
         if found.id != start.id:
             raise GoldenError(f"{self.path} is trajectory {found.id} by now, {start.id} is no longer there")
         return found
 
-
-class StepStream:
-    """An open file of JSON Lines. A line is with the kernel when `write` returns, and no line stays half written.
-
-    A file replaces the previous one atomically, with its header already in it; devices and pipes are written to directly.
-    Not thread-safe. After a fork only the process that opened it may use it; the child must call `abandon`.
-    """
-
-    def __init__(self, path: Path, header: bytes) -> None:
-        self.path = path
-        self.lost_count = 0
-        self.is_file = False
-        self._descriptor: int | None = None
-        self._size = 0
-        # Written before the next line: the header, or a line end after a partial line that could not be removed.
-        self._pending = header
-        self._was_told = False
-        try:
-            self._open()
-        except OSError as error:
-            self._tell(error)
-
-    def write(self, line: bytes, *, counts: bool = True) -> int | None:
+    def _write(self, line: bytes, *, counts: bool = True) -> int | None:
         """Write one whole line and return the offset where it begins, or None if it is lost."""
         start = self._size + len(self._pending)
         if self._push(self._pending + line):
@@ -173,50 +169,28 @@ class StepStream:
         self.lost_count += counts
         return None
 
-    def note_place(self, place: int, number: int) -> None:
-        """Write a number into the space that a line reserves for it; do nothing if the target is not a regular file."""
-        if self._descriptor is None or not self.is_file:
-            return
-        with suppress(OSError):
-            try:
-                os.lseek(self._descriptor, place, os.SEEK_SET)
-                os.write(self._descriptor, b"%*d" % (jsonlines.END_DIGITS, number))
-            finally:
-                os.lseek(self._descriptor, self._size, os.SEEK_SET)
-
-    def close(self) -> None:
-        """Close the file; later lines are lost."""
+    def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             with suppress(OSError):
                 os.close(descriptor)
-
-    def abandon(self) -> None:
-        """Stop writing in a forked child; the file belongs to the parent process."""
-        self._was_told = False
-        self._tell(OSError("the recorder belongs to the process that made it, and this one was forked from it"))
-        self.close()
 
     def _open(self) -> None:
         with suppress(FileNotFoundError):
             mode = self.path.stat().st_mode
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
                 self._descriptor = os.open(self.path, _FLAGS)
-                self._push_header()
+                self._write(b"", counts=False)
                 return
         self._descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=".trajectory-")
-        self.is_file = True
+        self._is_file = True
         try:
-            self._push_header()
+            self._write(b"", counts=False)
             Path(name).replace(self.path)
         except OSError:
-            self.close()
+            self._close()
             Path(name).unlink(missing_ok=True)
             raise
-
-    def _push_header(self) -> None:
-        if self._push(self._pending):
-            self._pending = b""
 
     def _push(self, data: bytes) -> bool:
         descriptor = self._descriptor

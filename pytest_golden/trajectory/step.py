@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, overload
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration, freeze, freeze_mapping
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 _ANY = form(write=json_form)
+#: The fields that a step has from its draft unchanged.
+FIELDS_OF_DRAFTS = ("type", "content", "duration_ms", "metadata", "context", "importance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +119,19 @@ Item = TypeVar("Item", bound=_HasId)
 
 
 class FrozenSequence(Sequence[Item]):
-    """A sequence of items with unique ids. It equals a tuple or list of equal items; a slice is a tuple."""
+    """A sequence of items with unique ids. It equals a tuple or list of equal items; a slice is a tuple.
 
-    __slots__ = ("_length", "_shared")
-    _shared: _Shared[Item]
-    _length: int
+    All that grew from one share a list of the items ever added at the end, and the position of each id.
+    """
+
+    __slots__ = ("_items", "_length", "_lock", "_positions")
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
-        self._shared = _Shared(list(items))
-        self._length = len(self._shared.items)
-        if len(self._shared.positions) < self._length:
+        self._items = list(items)
+        self._positions = {item.id: position for position, item in enumerate(self._items)}
+        self._lock = threading.Lock()
+        self._length = len(self._items)
+        if len(self._positions) < self._length:
             raise ValueError("id must be unique within a trajectory: some id is given twice")
 
     def appended(self, item: Item) -> FrozenSequence[Item]:
@@ -137,20 +142,26 @@ class FrozenSequence(Sequence[Item]):
         """
         if self.has(item.id):
             raise ValueError(f"id {item.id!r} is already taken in this trajectory: give another or none")
+        items, positions, lock = self._items, self._positions, self._lock
+        with lock:
+            if len(items) > self._length:  # another one has grown from this one
+                items, lock = items[: self._length], threading.Lock()
+                positions = {one.id: position for position, one in enumerate(items)}
+            items.append(item)
+            positions[item.id] = self._length
         longer: FrozenSequence[Item] = FrozenSequence.__new__(FrozenSequence)
-        longer._shared = self._shared.grown(self._length, item)
-        longer._length = self._length + 1
+        longer._items, longer._positions, longer._lock, longer._length = items, positions, lock, self._length + 1
         return longer
 
     def has(self, item_id: object) -> bool:
         """Tell whether an item with this id is in the sequence."""
-        return isinstance(item_id, str) and self._shared.positions.get(item_id, self._length) < self._length
+        return isinstance(item_id, str) and self._positions.get(item_id, self._length) < self._length
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[Item]:
-        return islice(self._shared.items, self._length)
+        return islice(self._items, self._length)
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
@@ -158,11 +169,11 @@ class FrozenSequence(Sequence[Item]):
     def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
     def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
         if index == -1 and self._length:  # read for each step that is added
-            return self._shared.items[self._length - 1]
+            return self._items[self._length - 1]
         numbers = range(self._length)[index]
         if isinstance(numbers, range):
-            return tuple(self._shared.items[number] for number in numbers)
-        return self._shared.items[numbers]
+            return tuple(self._items[number] for number in numbers)
+        return self._items[numbers]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (FrozenSequence, tuple, list)):
@@ -177,24 +188,6 @@ class FrozenSequence(Sequence[Item]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FrozenSequence, (tuple(self),)
-
-
-class _Shared(Generic[Item]):
-    """Holds what all generations share: the items ever added at the end, and the position of each id."""
-
-    __slots__ = ("items", "lock", "positions")
-
-    def __init__(self, items: list[Item]) -> None:
-        self.items = items
-        self.positions = {item.id: position for position, item in enumerate(items)}
-        self.lock = threading.Lock()
-
-    def grown(self, length: int, item: Item) -> _Shared[Item]:
-        with self.lock:
-            owner = self if len(self.items) == length else _Shared(self.items[:length])
-            owner.positions[item.id] = length
-            owner.items.append(item)
-        return owner
 
 
 class _Present(NamedTuple):

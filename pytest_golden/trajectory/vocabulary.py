@@ -19,7 +19,6 @@ from pytest_golden.values.checking import show
 from pytest_golden.values.frozen import FrozenDict, FrozenList
 from pytest_golden.values.json_form import json_form
 
-SCHEMA_VERSION = 1
 _ATOMS = (str, bytes, Number, NoneType, Enum, date, time, timedelta, PurePath, UUID, type, FunctionType, range)
 _EMPTY = FrozenDict()
 _SETTLED = (FrozenDict, FrozenList, *_ATOMS)

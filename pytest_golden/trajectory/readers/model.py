@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -112,14 +112,4 @@ def _as_draft(step: StepDraft | Step) -> StepDraft:
         return step
     if not isinstance(step, Step):
         raise ValueError(f"steps must hold Step or StepDraft values, not {step!r}")  # noqa: TRY004 - one kind of refusal
-    return StepDraft(
-        content=step.content,
-        type=step.type,
-        importance=step.importance,
-        duration_ms=step.duration_ms,
-        timestamp=step.timestamp,
-        id=step.id,
-        parent_step_id=step.parent_step_id,
-        metadata=step.metadata,
-        context=step.context,
-    )
+    return StepDraft(**{one.name: getattr(step, one.name) for one in fields(StepDraft)})
