@@ -22,6 +22,7 @@ from pytest_golden.learning.outcomes import extract_plan_by_rules
 from pytest_golden.learning.seen_before import TALLIES, Tally
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.columns import from_ms, storable, to_ms
+from pytest_golden.values.checking import DAMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,7 +139,7 @@ class _Batch:
             return ()
         try:
             lesson = _find_lesson(recorded, _find_trajectory(connection, recorded.trajectory_id, bodies))
-        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        except DAMAGE:
             # A damaged row must not stop the others.
             _log.warning("a result cannot be learned from", extra={"entry": recorded.occasion.entry}, exc_info=True)
             self.unreadable += 1

@@ -13,12 +13,13 @@ from pytest_golden.learning.lessons.likeness import measure_likeness, read_cause
 from pytest_golden.learning.lessons.model import Recalled, SkillMemory
 from pytest_golden.learning.lessons.recalling import may_be_shown
 from pytest_golden.learning.lessons.service import Lessons
-from pytest_golden.learning.memories import check_count, is_typed, list_telling, measure_coverage, words_of
+from pytest_golden.learning.memories import is_typed, list_telling, measure_coverage, words_of
 from pytest_golden.learning.model import MemoryHit
 from pytest_golden.learning.seen_before import TALLIES, SeenBefore, Tally, describe_tally, find_seen_before
 from pytest_golden.learning.signature import cause_of, find_causes
 from pytest_golden.learning.store import list_namespaces, search
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.values.checking import check_count
 from pytest_golden.values.shape import Shape, form, in_form
 
 if TYPE_CHECKING:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import find_words, fold, storable, storable_json, write_namespace
 from pytest_golden.trajectory.vocabulary import freeze, freeze_mapping
-from pytest_golden.values.checking import check_mapping, check_text, show
+from pytest_golden.values.checking import check_any_text, check_mapping, check_text, find_amount, show
 
 MOST_TASK_CHARACTERS = 10_000
 MOST_STEPS = 1_000
@@ -172,51 +170,6 @@ def check_texts(field: str, texts: Any, most: int | None = None) -> tuple[str, .
     return items
 
 
-def check_seconds(field: str, seconds: object) -> float | None:
-    """Return seconds as a float, None for unknown. Raise a `ValueError` for anything but a finite number, 0 or more."""
-    amount = _find_amount(seconds)
-    if amount is None and seconds is not None:
-        allowed = "must be a finite number of seconds, 0 or more, or None when unknown"
-        raise ValueError(f"{field} {allowed}, not {show(seconds)}")
-    return amount
-
-
-def check_timeout(seconds: object, field: str = "timeout_seconds") -> float:
-    """Return the seconds that a call may take. Raise a `ValueError` for anything but a finite number above 0."""
-    amount = _find_amount(seconds)
-    if not amount:
-        raise ValueError(f"{field} must be a number above 0, not {show(seconds)}")
-    return amount
-
-
-def check_count(field: str, count: object, least: int = 0) -> int:
-    """Return a whole number, `least` or more. Raise a `ValueError` for anything else."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < least:
-        raise ValueError(f"{field} must be a whole number, {least} or more, not {show(count)}")
-    return count
-
-
-def check_flag(field: str, flag: object) -> bool:
-    """Return True or False. Raise a `ValueError` for anything else."""
-    if not isinstance(flag, bool):
-        raise ValueError(f"{field} must be True or False, not {show(flag)}")  # noqa: TRY004 - one kind of refusal
-    return flag
-
-
-def check_any_text(field: str, text: object) -> str:
-    """Return a text, which may be blank. Raise a `ValueError` for anything else."""
-    if not isinstance(text, str):
-        raise ValueError(f"{field} must be text, not {show(text)}")  # noqa: TRY004 - one kind of refusal
-    return text
-
-
-def check_optional_text(field: str, text: object) -> str | None:
-    """Return a text, which may be blank, or None. Raise a `ValueError` for anything else."""
-    if text is not None and not isinstance(text, str):
-        raise ValueError(f"{field} must be text or None, not {show(text)}")
-    return text
-
-
 def check_task(field: str, task: object) -> str:
     """Return a text of up to 10,000 characters, which may be blank. Raise a `ValueError` for anything else."""
     checked = check_any_text(field, task)
@@ -232,17 +185,7 @@ def check_steps(field: str, steps: Any) -> tuple[str, ...]:
 
 def check_confidence(field: str, confidence: object) -> float:
     """Return a number from 0 to 1 as a float. Raise a `ValueError` for anything else."""
-    amount = _find_amount(confidence)
+    amount = find_amount(confidence)
     if amount is None or amount > 1:
         raise ValueError(f"{field} must be a number from 0 to 1, not {show(confidence)}")
     return amount
-
-
-def _find_amount(number: object) -> float | None:
-    if isinstance(number, bool) or not isinstance(number, Real):
-        return None
-    try:
-        amount = float(number)
-    except OverflowError:
-        return None
-    return amount if math.isfinite(amount) and amount >= 0 else None

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 from pytest_golden.clock import utc_now
 from pytest_golden.journal.store import find_default_store
 from pytest_golden.learning import store as rows
-from pytest_golden.learning.memories import check_count, check_key, check_namespace, check_timeout, draft_memory
+from pytest_golden.learning.memories import check_key, check_namespace, draft_memory
 from pytest_golden.learning.model import HybridAnswer, SearchMethod, VectorsError
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
+from pytest_golden.values.checking import check_count, check_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -11,6 +11,7 @@ from typing import Any
 from pytest_golden.clock import iso_utc, new_id, utc_now
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning import memories
+from pytest_golden.values import checking
 from pytest_golden.values.checking import Checked, check_text, check_time, checked
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.shape import Shape, VersionedShape
@@ -35,9 +36,9 @@ class ProductionOutcome(Checked, VersionedShape):
     agent_name: str = field(metadata=checked(check_text))
     execution_path: tuple[str, ...] = field(metadata=checked(memories.check_steps))
     result: Any = field(metadata=checked(memories.freeze_json))
-    success: bool = field(metadata=checked(memories.check_flag))
-    error_message: str | None = field(default=None, metadata=checked(memories.check_optional_text))
-    execution_time: float | None = field(default=None, metadata=checked(memories.check_seconds))
+    success: bool = field(metadata=checked(checking.check_flag))
+    error_message: str | None = field(default=None, metadata=checked(checking.check_optional_text))
+    execution_time: float | None = field(default=None, metadata=checked(checking.check_seconds))
     timestamp: datetime = field(default_factory=utc_now, metadata=checked(check_time))
     context: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=checked(memories.freeze_json_mapping))
     outcome_id: str = field(default_factory=lambda: new_id("outcome"), metadata=checked(check_text))

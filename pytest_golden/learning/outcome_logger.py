@@ -24,13 +24,13 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.learning import outcomes
 from pytest_golden.learning.language_model.client import ask
 from pytest_golden.learning.language_model.prompting import write_prompt
-from pytest_golden.learning.memories import check_any_text
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
 from pytest_golden.learning.outcome_writer import GroupCommit, HandedOver, LoggerCounts, Parcel, wait_for
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.step import error_text
+from pytest_golden.values.checking import check_any_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -15,6 +15,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.learning import memories
 from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome, training_value
 from pytest_golden.storage.columns import write_namespace
+from pytest_golden.values import checking
 from pytest_golden.values.checking import Checked, check_mapping, check_text, checked, optional
 from pytest_golden.values.json_form import json_form
 
@@ -53,13 +54,13 @@ class Report(Checked):
         ValueError: an argument is of a wrong kind, or the agent's name is blank or too long to be looked up.
     """
 
-    task: str = field(metadata=checked(memories.check_any_text))
+    task: str = field(metadata=checked(checking.check_any_text))
     result: Any
-    success: bool = field(metadata=checked(memories.check_flag))
+    success: bool = field(metadata=checked(checking.check_flag))
     execution_path: Iterable[str] = field(metadata=checked(memories.check_texts))
     agent_name: str = field(metadata=checked(lambda _, name: check_agent_name(name)))
-    execution_time: float | None = field(default=None, metadata=checked(memories.check_seconds))
-    error_message: str | None = field(default=None, metadata=checked(memories.check_optional_text))
+    execution_time: float | None = field(default=None, metadata=checked(checking.check_seconds))
+    error_message: str | None = field(default=None, metadata=checked(checking.check_optional_text))
     context: Mapping[str, Any] | None = field(default=None, metadata=checked(optional(check_mapping)))
     timestamp: datetime = field(default_factory=utc_now)
 

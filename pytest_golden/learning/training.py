@@ -17,7 +17,6 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.learning.gate_results_store import read_results
 from pytest_golden.learning.language_model.prompting import write_data
 from pytest_golden.learning.lessons.recalling import recall_lessons
-from pytest_golden.learning.memories import check_any_text, check_count
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
 from pytest_golden.learning.outcomes import EVERYBODY, PLANS
@@ -28,7 +27,7 @@ from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.folder import replace_file
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.vocabulary import StepType
-from pytest_golden.values.checking import check_text
+from pytest_golden.values.checking import check_any_text, check_count, check_text
 
 if TYPE_CHECKING:
     import os

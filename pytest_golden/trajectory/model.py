@@ -263,7 +263,7 @@ class Trajectory(VersionedShape):
             duration_ms=check_duration("duration_ms", mapping.get("duration_ms")),
             metadata=freeze_mapping("metadata", mapping.get("metadata")),
             outcome=None if outcome is None else check_word("outcome", outcome, TrajectoryOutcome),
-            error=_check_error(mapping.get("error")),
+            error=checking.check_optional_text("error", mapping.get("error")),
             filtered=bool(mapping.get("filtered", False)),
         )
 
@@ -338,12 +338,6 @@ def _read_items(
         except ValueError as error:
             raise ValueError(f"{field}[{number}]: {error}") from None
     return kept
-
-
-def _check_error(error: Any) -> str | None:
-    if error is None or isinstance(error, str):
-        return error
-    raise ValueError(f"error must be text or None, not {checking.show(error)}")
 
 
 def _write_error(error: object) -> str | None:

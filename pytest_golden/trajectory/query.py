@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration
-from pytest_golden.values.checking import check_text, check_time, check_word, parse_time
+from pytest_golden.values.checking import check_any_text, check_text, check_time, check_word, parse_time
 from pytest_golden.values.json_form import json_form, readable_text
 
 if TYPE_CHECKING:
@@ -130,12 +130,6 @@ def _check_number(name: str, value: Any) -> float:
     return milliseconds
 
 
-def _check_string(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, not {value!r}")  # noqa: TRY004 - one kind of refusal
-    return value
-
-
 class _Field(NamedTuple):
     """What a field may be compared by, what it may be compared with, and the check of that."""
 
@@ -150,14 +144,14 @@ _TEXT = "text, in quotes where it has blanks"
 _FIELDS: Mapping[str, _Field] = {
     "type": _Field(_SAME, "a type of steps", lambda name, value: check_word(name, value, StepType)),
     "importance": _Field(_ORDERED, "an importance", lambda name, value: check_word(name, value, Importance)),
-    "content": _Field((*_SAME, "~"), _TEXT, _check_string),
-    "text": _Field((*_SAME, "~"), _TEXT, _check_string),
-    "error": _Field((*_SAME, "~"), f"true, false, or {_TEXT}", _check_string),
+    "content": _Field((*_SAME, "~"), _TEXT, check_any_text),
+    "text": _Field((*_SAME, "~"), _TEXT, check_any_text),
+    "error": _Field((*_SAME, "~"), f"true, false, or {_TEXT}", check_any_text),
     "duration_ms": _Field(_ORDERED, "a number of milliseconds", _check_number),
     "timestamp": _Field(_ORDERED, "a time such as 2026-01-31T12:00:00Z", check_time),
     "under": _Field(_SAME, "the id of a step", check_text),
     "metadata": _Field(
-        (*_ORDERED, "~"), "text, a number, true, false or null; text in quotes where it has blanks", _check_string
+        (*_ORDERED, "~"), "text, a number, true, false or null; text in quotes where it has blanks", check_any_text
     ),
 }
 _NAMES = f"{', '.join(_FIELDS)}.PATH"
@@ -165,7 +159,7 @@ _NAMES = f"{', '.join(_FIELDS)}.PATH"
 
 def _check_free(name: str, operator_: str, value: Any) -> Any:
     if operator_ == "~":
-        return _check_string(name, value)
+        return check_any_text(name, value)
     is_finite = not isinstance(value, (int, float)) or abs(value) < _MOST_INTEGER
     if (value is None or isinstance(value, (str, bool, int, float))) and is_finite:
         return value
@@ -410,8 +404,7 @@ def parse_query(text: str) -> StepQuery:
     Raises:
         ValueError: it cannot be read; the message names the column, counted from 1, and what is allowed there.
     """
-    if not isinstance(text, str):
-        raise ValueError(f"a query must be text, not {text!r}")  # noqa: TRY004 - one kind of refusal
+    check_any_text("a query", text)
     if len(text) > MAX_TEXT:
         raise ValueError(f"column {MAX_TEXT + 1}: a query may have {MAX_TEXT} characters at most")
     return _Parser(text).parse()

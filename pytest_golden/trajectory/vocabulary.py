@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 from collections.abc import Mapping
 from datetime import date, time, timedelta
 from enum import Enum, StrEnum
 from itertools import islice
-from numbers import Number, Real
+from numbers import Number
 from pathlib import PurePath
 from types import FunctionType, NoneType
 from typing import Any
 from uuid import UUID
 
-from pytest_golden.values.checking import show
+from pytest_golden.values.checking import find_amount, show
 from pytest_golden.values.frozen import FrozenDict, FrozenList
 from pytest_golden.values.json_form import json_form
 
@@ -70,16 +69,12 @@ class TrajectoryOutcome(StrEnum):
 
 def check_duration(field: str, duration_ms: object) -> float | None:
     """Return milliseconds as a float, or None for unknown. Raise a `ValueError` for anything negative, infinite or no number."""
-    if duration_ms is None:
-        return None
-    if not isinstance(duration_ms, bool) and isinstance(duration_ms, Real):
-        try:
-            milliseconds = float(duration_ms)
-        except OverflowError:
-            milliseconds = math.inf
-        if math.isfinite(milliseconds) and milliseconds >= 0:
-            return milliseconds
-    raise ValueError(f"{field} must be a finite number of milliseconds, 0 or more, or None, not {show(duration_ms)}")
+    milliseconds = find_amount(duration_ms)
+    if milliseconds is None and duration_ms is not None:
+        raise ValueError(
+            f"{field} must be a finite number of milliseconds, 0 or more, or None, not {show(duration_ms)}"
+        )
+    return milliseconds
 
 
 def freeze(field: str, value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -9,6 +10,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
 from functools import cache
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -72,6 +74,62 @@ def check_text(field: str, text: object) -> str:
     """Return the text. Raise a `ValueError` that names the field for blank text or anything else."""
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{field} must be text that is not blank, not {show(text)}")
+    return text
+
+
+def find_amount(number: object) -> float | None:
+    """Return a finite number, 0 or more, as a float; None for anything else, True and False too."""
+    if isinstance(number, bool) or not isinstance(number, Real):
+        return None
+    try:
+        amount = float(number)
+    except OverflowError:
+        return None
+    return amount if math.isfinite(amount) and amount >= 0 else None
+
+
+def check_seconds(field: str, seconds: object) -> float | None:
+    """Return seconds as a float, None for unknown. Raise a `ValueError` for anything but a finite number, 0 or more."""
+    amount = find_amount(seconds)
+    if amount is None and seconds is not None:
+        allowed = "must be a finite number of seconds, 0 or more, or None when unknown"
+        raise ValueError(f"{field} {allowed}, not {show(seconds)}")
+    return amount
+
+
+def check_timeout(seconds: object, field: str = "timeout_seconds") -> float:
+    """Return the seconds that a call may take. Raise a `ValueError` for anything but a finite number above 0."""
+    amount = find_amount(seconds)
+    if not amount:
+        raise ValueError(f"{field} must be a number above 0, not {show(seconds)}")
+    return amount
+
+
+def check_count(field: str, count: object, least: int = 0) -> int:
+    """Return a whole number, `least` or more. Raise a `ValueError` for anything else."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < least:
+        raise ValueError(f"{field} must be a whole number, {least} or more, not {show(count)}")
+    return count
+
+
+def check_flag(field: str, flag: object) -> bool:
+    """Return True or False. Raise a `ValueError` for anything else."""
+    if not isinstance(flag, bool):
+        raise ValueError(f"{field} must be True or False, not {show(flag)}")  # noqa: TRY004 - one kind of refusal
+    return flag
+
+
+def check_any_text(field: str, text: object) -> str:
+    """Return a text, which may be blank. Raise a `ValueError` for anything else."""
+    if not isinstance(text, str):
+        raise ValueError(f"{field} must be text, not {show(text)}")  # noqa: TRY004 - one kind of refusal
+    return text
+
+
+def check_optional_text(field: str, text: object) -> str | None:
+    """Return a text, which may be blank, or None. Raise a `ValueError` for anything else."""
+    if text is not None and not isinstance(text, str):
+        raise ValueError(f"{field} must be text or None, not {show(text)}")
     return text
 
 

@@ -19,10 +19,10 @@ from pydantic.errors import PydanticUserError
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import LanguageModelError
 from pytest_golden.learning.language_model import endpoint as endpoints
-from pytest_golden.learning.memories import check_timeout
 from pytest_golden.redaction.literals import redact_spellings, secret_literals, spellings
 from pytest_golden.redaction.redactor import Redactor, redact
 from pytest_golden.trajectory.insight.reply_json import find_json
+from pytest_golden.values.checking import check_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping

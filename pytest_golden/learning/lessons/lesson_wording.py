@@ -17,9 +17,9 @@ from pytest_golden.learning.language_model.prompting import write_prompt
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
 from pytest_golden.learning.lessons.patterns import find_patterns, make_redactor
 from pytest_golden.learning.lessons.quality import Constraint, check_lesson, find_specifics, generalise
-from pytest_golden.learning.memories import check_any_text
 from pytest_golden.learning.signature import cause_of
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.values.checking import check_any_text
 from pytest_golden.values.shape import plain
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.learning import memories
+from pytest_golden.values import checking
 from pytest_golden.values.checking import Checked, check_text, check_time, check_word, checked, optional
 from pytest_golden.values.frozen import FrozenDict
 from pytest_golden.values.shape import Shape, VersionedShape
@@ -58,8 +59,8 @@ class LessonChange(StrEnum):
     MERGED = "merged"
 
 
-_TEXT, _OPTIONAL_TEXT = checked(memories.check_any_text), checked(memories.check_optional_text)
-_COUNT, _FLAG = checked(memories.check_count), checked(memories.check_flag)
+_TEXT, _OPTIONAL_TEXT = checked(checking.check_any_text), checked(checking.check_optional_text)
+_COUNT, _FLAG = checked(checking.check_count), checked(checking.check_flag)
 _KIND = checked(partial(check_word, words=LessonKind))
 _OPTIONAL_TIME = checked(optional(check_time))
 
@@ -74,9 +75,9 @@ class Attempt(Checked):
 
     tool: str = field(metadata=checked(check_text))
     arguments: Mapping[str, Any] = field(default_factory=FrozenDict, metadata=checked(memories.freeze_json_mapping))
-    success: bool = field(default=False, metadata=checked(memories.check_flag))
-    error_message: str | None = field(default=None, metadata=checked(memories.check_optional_text))
-    plan: int = field(default=1, metadata=checked(partial(memories.check_count, least=1)))
+    success: bool = field(default=False, metadata=checked(checking.check_flag))
+    error_message: str | None = field(default=None, metadata=checked(checking.check_optional_text))
+    plan: int = field(default=1, metadata=checked(partial(checking.check_count, least=1)))
 
 
 @dataclass(frozen=True, slots=True)

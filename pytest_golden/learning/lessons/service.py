@@ -14,11 +14,11 @@ from pytest_golden.learning.lessons.likeness import contradicts, find_keys, lear
 from pytest_golden.learning.lessons.model import LessonChange, LessonSource, LessonStats, LessonVerdict, Recalled
 from pytest_golden.learning.lessons.quality import check_lesson
 from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown, recall_lessons
-from pytest_golden.learning.memories import check_any_text, check_count, check_flag, check_seconds, write_json
+from pytest_golden.learning.memories import write_json
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import storable, to_ms
-from pytest_golden.values.checking import check_text
+from pytest_golden.values.checking import check_any_text, check_count, check_flag, check_seconds, check_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

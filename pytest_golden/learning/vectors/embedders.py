@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import LanguageModelError, SettingsError
 from pytest_golden.learning.language_model import endpoint
-from pytest_golden.learning.memories import check_timeout
 from pytest_golden.redaction.literals import secret_literals
 from pytest_golden.redaction.redactor import Redactor
 from pytest_golden.settings import MODEL_VARIABLE
+from pytest_golden.values.checking import check_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

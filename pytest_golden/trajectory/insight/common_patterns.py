@@ -17,7 +17,7 @@ from pytest_golden.trajectory.difference import TrajectoryDiff, diff_trajectorie
 from pytest_golden.trajectory.insight.analysis import analyze_trajectory, find_failures
 from pytest_golden.trajectory.insight.model import FailureCategory, Quality, SuccessType, count_of, one_line, title_of
 from pytest_golden.trajectory.vocabulary import ACTING, StepType, TrajectoryOutcome
-from pytest_golden.values.checking import check_word
+from pytest_golden.values.checking import check_count, check_word
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
@@ -196,8 +196,7 @@ def error_patterns(
     Raises:
         ValueError: `min_count` is below 1, or `expected_rate` is not between 0 and 1.
     """
-    if isinstance(min_count, bool) or not isinstance(min_count, int) or min_count < 1:
-        raise ValueError(f"min_count must be a whole number, 1 or more, not {min_count!r}")
+    check_count("min_count", min_count, least=1)
     if isinstance(expected_rate, bool) or not isinstance(expected_rate, int | float) or not 0 <= expected_rate <= 1:
         raise ValueError(f"expected_rate must be a probability from 0 to 1, not {expected_rate!r}")
     counts: Counter[FailureCategory] = Counter()
