@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_golden.redaction.escapes import strip_escapes
+from pytest_golden.values.frozen import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text as a set."""
-    return frozenset(text.split())
 
 
 # All patterns are compiled on use: a session without a failure needs none of them.

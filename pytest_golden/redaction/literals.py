@@ -19,6 +19,7 @@ import yaml
 from pytest_golden.redaction import rule
 from pytest_golden.redaction.command_secrets import find_url_password
 from pytest_golden.redaction.rule import MARK, compile_late
+from pytest_golden.values.frozen import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -85,15 +86,11 @@ _SHORTEST = 6
 _SHORTEST_NUMBER = 8
 _SHORTEST_LINE = 16
 _SHORTEST_CORE = 12
-_COMMON = frozenset(
-    [
-        *("access", "account", "anonymous", "changeme", "client", "database", "default", "development"),
-        *("disabled", "enabled", "example", "golden", "hidden", "localhost", "master", "minioadmin", "mysql"),
-        *("nobody", "optional", "password", "postgres", "postgresql", "private", "production", "public"),
-        *("python", "redacted", "required", "secret", "secrets", "server", "staging", "success", "system"),
-        *("testing", "unknown", "undefined", "username"),
-    ]
-)
+_COMMON = word_set("""
+    access account anonymous changeme client database default development disabled enabled example golden hidden
+    localhost master minioadmin mysql nobody optional password postgres postgresql private production public python
+    redacted required secret secrets server staging success system testing unknown undefined username
+""")
 
 
 def is_worth_hiding(value: str) -> bool:

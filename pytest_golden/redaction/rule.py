@@ -12,6 +12,8 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from pytest_golden.values.frozen import word_set
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -38,35 +40,26 @@ _METHODS = ("match", "fullmatch", "search", "sub", "finditer", "findall", "split
 _WORD_OF_NAME = compile_late(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NOT_ALNUM = compile_late(r"[^a-z0-9]+")
 
-_ENDINGS = (
-    *("password", "passwords", "passwd", "passphrase", "passcode", "secret", "secrets", "token", "credential"),
-    *("credentials", "authorization", "pwd"),
-)
-_KEY_KINDS = (
-    *("access", "account", "api", "app", "application", "auth", "client", "consumer", "crypt", "deploy"),
-    *("encryption", "fernet", "function", "functions", "hmac", "jwt", "license", "master", "private", "secret"),
-    *("service", "session", "shared", "signing", "ssh", "storage", "subscription", "webhook"),
-)
-_KEY_ENDINGS = tuple(f"{kind}{key}" for kind in _KEY_KINDS for key in ("key", "keys"))
-_PASS_OWNERS = frozenset(
-    [
-        *("admin", "api", "auth", "db", "database", "email", "ftp", "http", "imap", "ldap", "login", "mail"),
-        *("mysql", "pg", "postgres", "proxy", "redis", "root", "sftp", "smtp", "ssh", "sudo", "user", "vault"),
-    ]
-)
+_ENDINGS = word_set("""
+    password passwords passwd passphrase passcode secret secrets token credential credentials authorization pwd
+""")
+_KEY_KINDS = word_set("""
+    access account api app application auth client consumer crypt deploy encryption fernet function functions hmac
+    jwt license master private secret service session shared signing ssh storage subscription webhook
+""")
+_SECRET_ENDINGS = (*_ENDINGS, *(f"{kind}{key}" for kind in _KEY_KINDS for key in ("key", "keys")))
+_PASS_OWNERS = word_set("""
+    admin api auth db database email ftp http imap ldap login mail mysql pg postgres proxy redis root sftp smtp ssh
+    sudo user vault
+""")
 # Words after the telling one that leave a value secret: PASSWORD_2, TOKEN_PROD, SECRET_KEY_BASE.
-_NEUTRAL_TAILS = frozenset(
-    [
-        *("base", "base64", "b64", "current", "dev", "encoded", "new", "old", "plain", "plaintext", "prod"),
-        *("production", "raw", "stage", "staging", "string", "test", "text", "v", "value"),
-    ]
-)
-_COUNTERS = frozenset(
-    [
-        *("count", "has", "is", "max", "maximum", "min", "minimum", "n", "no", "num", "number", "per"),
-        *("require", "requires", "total", "use", "uses"),
-    ]
-)
+_NEUTRAL_TAILS = word_set("""
+    base base64 b64 current dev encoded new old plain plaintext prod production raw stage staging string test text v
+    value
+""")
+_COUNTERS = word_set("""
+    count has is max maximum min minimum n no num number per require requires total use uses
+""")
 _FOLDER_VARIABLES = frozenset({"PWD", "OLDPWD"})
 
 
@@ -80,7 +73,7 @@ def is_secret_name(name: str) -> bool:
         words.pop()
     if not words or words[0] in _COUNTERS or "public" in words:
         return False
-    return "".join(words).endswith((*_ENDINGS, *_KEY_ENDINGS)) or _is_pass(words)
+    return "".join(words).endswith(_SECRET_ENDINGS) or _is_pass(words)
 
 
 @lru_cache(maxsize=4096)
@@ -138,13 +131,10 @@ REFERENCE = compile_late("(?:" + "|".join(_FORMS) + r")(?![\w\-+$!#%^*~(\[{])")
 # The first characters of all forms; most values begin with another one, which is a quick test.
 _FIRST_SIGNS = frozenset("$%{<!*.[RxXEoegpscakrvldmi")
 NUMBER = compile_late(r"[+-]?\d[\d,._]*+(?:[eE][+-]?\d{1,4})?%?")
-_NOTHING = frozenset(
-    [
-        *("null", "none", "nil", "true", "false", "yes", "no", "on", "off", "undefined", "n/a", "nan", "str"),
-        *("string", "int", "integer", "float", "bool", "boolean", "bytes", "text", "optional", "required"),
-        *("inherit", "secretstr"),
-    ]
-)
+_NOTHING = word_set("""
+    null none nil true false yes no on off undefined n/a nan str string int integer float bool boolean bytes text
+    optional required inherit secretstr
+""")
 _LONGEST_NOTHING = max(map(len, _NOTHING))
 _LOOKS_RANDOM = compile_late(r"[0-9]|[^A-Za-z0-9\s]|[a-z][A-Z]")
 

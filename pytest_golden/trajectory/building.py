@@ -81,33 +81,19 @@ def _place(number: int, reading: StepReading, started_at: datetime, completed_at
 
 
 def _find_parents(drafts: Sequence[StepDraft]) -> list[int | None]:
-    """Return the position of each draft's parent; None if it has none, it is unknown, or the step is its own ancestor."""
+    """Return the position of each draft's parent; None if it has none, or it is unknown."""
     positions: dict[str, int] = {}
     for position, draft in enumerate(drafts):
         if draft.id is not None:
             positions.setdefault(draft.id, position)
-    parents = [None if draft.parent_step_id is None else positions.get(draft.parent_step_id) for draft in drafts]
-    return _without_cycles(parents)
+    return [None if draft.parent_step_id is None else positions.get(draft.parent_step_id) for draft in drafts]
 
 
-def _without_cycles(parents: list[int | None]) -> list[int | None]:
-    rooted: set[int] = set()
-    for start in range(len(parents)):
-        path: list[int] = []
-        on_path: set[int] = set()
-        position: int | None = start
-        while position is not None and position not in rooted and position not in on_path:
-            path.append(position)
-            on_path.add(position)
-            position = parents[position]
-        if position is not None and position in on_path:
-            parents[path[-1]] = None
-        rooted.update(path)
-    return parents
+def _parents_first(parents: list[int | None]) -> Iterator[int]:
+    """Yield all positions in order; a parent that would come later is moved right before its first descendant.
 
-
-def _parents_first(parents: Sequence[int | None]) -> Iterator[int]:
-    """Yield all positions in order; a parent that would come later is moved right before its first descendant."""
+    Where a step would be its own ancestor, a parent of the circle is taken out of `parents`.
+    """
     given: set[int] = set()
     for start in range(len(parents)):
         chain: list[int] = []
@@ -116,6 +102,8 @@ def _parents_first(parents: Sequence[int | None]) -> Iterator[int]:
             chain.append(position)
             given.add(position)
             position = parents[position]
+        if position in chain:
+            parents[chain[-1]] = None
         yield from reversed(chain)
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _MISSING = Missing.MISSING
 _ONE_MS = timedelta(milliseconds=1)
 _LONGEST_ERROR = 100_000
+# The fields of a step and of a snapshot that name a step.
+_PARENT, _STEP = "parent_step_id", "step_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class Trajectory(VersionedShape):
     def with_step(self, step: Step) -> Trajectory:
         """Return a trajectory with this step at the end. Refuse what `add_step` refuses, and an id that is taken."""
         self._refuse_when_completed("add a step")
-        return self._grown(_with_step(self.steps, step), self.state_snapshots)
+        return self._grown(_appended(self.steps, step, self.steps, _PARENT), self.state_snapshots)
 
     def add_snapshot(
         self,
@@ -139,7 +141,7 @@ class Trajectory(VersionedShape):
     def with_snapshot(self, snapshot: StateSnapshot) -> Trajectory:
         """Return a trajectory with this snapshot at the end. Refuse what `add_snapshot` refuses."""
         self._refuse_when_completed("add a snapshot")
-        return self._grown(self.steps, _with_snapshot(self.state_snapshots, snapshot, self.steps))
+        return self._grown(self.steps, _appended(self.state_snapshots, snapshot, self.steps, _STEP))
 
     def complete(
         self,
@@ -241,9 +243,9 @@ class Trajectory(VersionedShape):
                 says where, such as `steps[3]: type is missing`.
         """
         checking.check_mapping("a trajectory", mapping)
-        steps = _read_items("steps", mapping, lambda kept, step: _with_step(kept, Step.from_dict(step)))
+        steps = _read_items("steps", mapping, lambda kept, step: _appended(kept, Step.from_dict(step), kept, _PARENT))
         snapshots = _read_items(
-            "state_snapshots", mapping, lambda kept, one: _with_snapshot(kept, StateSnapshot.from_dict(one), steps)
+            "state_snapshots", mapping, lambda kept, one: _appended(kept, StateSnapshot.from_dict(one), steps, _STEP)
         )
         return cls.from_parts(mapping, steps, snapshots)
 
@@ -303,29 +305,18 @@ class Trajectory(VersionedShape):
         return moment, (moment - self.started_at) / _ONE_MS
 
 
-def _with_step(steps: FrozenSequence[Step], step: Step) -> FrozenSequence[Step]:
-    if step.parent_step_id is not None and not steps.has(step.parent_step_id):
-        raise ValueError(
-            f"parent_step_id {step.parent_step_id!r} is not a step of this trajectory: add the parent first"
-        )
-    _refuse_earlier(steps[-1].timestamp if steps else None, step.timestamp, "step")
-    return steps.appended(step)
-
-
-def _with_snapshot(
-    snapshots: FrozenSequence[StateSnapshot], snapshot: StateSnapshot, steps: FrozenSequence[Step]
-) -> FrozenSequence[StateSnapshot]:
-    if snapshot.step_id is not None and not steps.has(snapshot.step_id):
-        raise ValueError(f"step_id {snapshot.step_id!r} is not a step of this trajectory: add the step first")
-    _refuse_earlier(snapshots[-1].timestamp if snapshots else None, snapshot.timestamp, "snapshot")
-    return snapshots.appended(snapshot)
-
-
-def _refuse_earlier(last: datetime | None, moment: datetime, what: str) -> None:
-    if last is not None and moment < last:
-        raise ValueError(
-            f"timestamp {iso_utc(moment)} is before the last {what}'s, {iso_utc(last)}: times never go back"
-        )
+def _appended(
+    items: FrozenSequence[Any], item: Any, steps: FrozenSequence[Step], reference: str
+) -> FrozenSequence[Any]:
+    """Append a step or a snapshot; the field `reference` of it must name one of the steps, or be None."""
+    step_id = getattr(item, reference)
+    if step_id is not None and not steps.has(step_id):
+        named = "parent" if reference == _PARENT else "step"
+        raise ValueError(f"{reference} {step_id!r} is not a step of this trajectory: add the {named} first")
+    if items and item.timestamp < items[-1].timestamp:
+        last = f"the last {'step' if reference == _PARENT else 'snapshot'}'s, {iso_utc(items[-1].timestamp)}"
+        raise ValueError(f"timestamp {iso_utc(item.timestamp)} is before {last}: times never go back")
+    return items.appended(item)
 
 
 def _read_items(

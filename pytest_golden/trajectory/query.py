@@ -51,7 +51,7 @@ class QueryTerm:
         if self.operator == "=":
             return self._is_same(step, subtrees)
         if self.operator == "~":
-            return any(self.value.casefold() in text.casefold() for text in self._texts(step))
+            return self._is_within(step)
         return self._is_in_order(self._measure(step))
 
     def __str__(self) -> str:
@@ -66,18 +66,16 @@ class QueryTerm:
             below = {self.value} if subtrees is None else subtrees[self.value]
             return step.parent_step_id in below
         if self.field == "error":
-            return self._is_same_error(step)
+            return step.has_error is self.value if isinstance(self.value, bool) else self.value in self._texts(step)
         if self.field == "content":
             return bool(readable_text(step.content) == self.value)
         if self.field == "text":
-            return any(self.value.casefold() in text.casefold() for text in self._texts(step))
+            return self._is_within(step)
         measured = self._measure(step)
         return _kind(measured) == _kind(self.value) and bool(measured == self.value)
 
-    def _is_same_error(self, step: Step) -> bool:
-        if isinstance(self.value, bool):
-            return step.has_error is self.value
-        return self.value in self._texts(step)
+    def _is_within(self, step: Step) -> bool:
+        return any(self.value.casefold() in text.casefold() for text in self._texts(step))
 
     def _is_in_order(self, measured: Any) -> bool:
         wanted = self.value
@@ -166,12 +164,8 @@ def _check_free(name: str, operator_: str, value: Any) -> Any:
     raise ValueError(f"{name} can be compared with text, a number up to 1e300, true, false or null, not {value!r}")
 
 
-def find_path(metadata: Any, path: str) -> Any:
+def find_path(value: Any, path: str, most: int = _MOST_PARTS) -> Any:
     """Find the value at a path of keys joined by dots; keys may contain dots, and a number is the index of a list."""
-    return _find(metadata, path, _MOST_PARTS)
-
-
-def _find(value: Any, path: str, most: int) -> Any:
     if isinstance(value, Mapping):
         return _find_key(value, path, most)
     head, dot, rest = path.partition(".")
@@ -179,7 +173,7 @@ def _find(value: Any, path: str, most: int) -> Any:
         return _ABSENT
     if not dot:
         return value[int(head)]
-    return _find(value[int(head)], rest, most - 1) if most else _ABSENT
+    return find_path(value[int(head)], rest, most - 1) if most else _ABSENT
 
 
 def _find_key(value: Mapping[Any, Any], path: str, most: int) -> Any:
@@ -189,7 +183,7 @@ def _find_key(value: Mapping[Any, Any], path: str, most: int) -> Any:
     at = path.find(".")
     while at >= 0 and most:
         if path[:at] in value:
-            return _find(value[path[:at]], path[at + 1 :], most - 1)
+            return find_path(value[path[:at]], path[at + 1 :], most - 1)
         at = path.find(".", at + 1)
     return _ABSENT
 
@@ -414,18 +408,14 @@ def _split(text: str) -> Iterator[_Token]:
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
+        if found is None and text[at] in "\"'":
+            raise ValueError(f"column {at + 1}: the quote that begins here has no end")
         if found is None:
-            _refuse_sign(text, at)
-        elif found.lastgroup != "space":
+            raise ValueError(f"column {at + 1}: {text[at]!r} alone means nothing; operators are {_ALL_OPERATORS}")
+        if found.lastgroup != "space":
             yield _Token(str(found.lastgroup), found[0], at + 1)
-        at = found.end() if found else len(text)
+        at = found.end()
     yield _Token("end", "", len(text) + 1)
-
-
-def _refuse_sign(text: str, at: int) -> None:
-    if text[at] in "\"'":
-        raise ValueError(f"column {at + 1}: the quote that begins here has no end")
-    raise ValueError(f"column {at + 1}: {text[at]!r} alone means nothing; operators are {_ALL_OPERATORS}")
 
 
 class _Parser:
@@ -452,15 +442,12 @@ class _Parser:
         self._at += 1
         return self._tokens[self._at - 1]
 
-    def _is_word(self, word: str) -> bool:
-        return self._next.kind == "word" and self._next.text.lower() == word
-
-    def _is_bracket(self, sign: str) -> bool:
-        return self._next.kind == "bracket" and self._next.text == sign
+    def _is(self, kind: str, text: str) -> bool:
+        return self._next.kind == kind and self._next.text.lower() == text
 
     def _read_any(self) -> StepQuery:
         parts = [self._read_all()]
-        while self._is_word("or"):
+        while self._is("word", "or"):
             self._take()
             parts.append(self._read_all())
         return join("or", parts)
@@ -468,14 +455,14 @@ class _Parser:
     def _read_all(self) -> StepQuery:
         parts = [self._read_one()]
         while True:
-            if self._is_word("and"):
+            if self._is("word", "and"):
                 self._take()
-            elif self._next.kind == "end" or self._is_word("or") or self._is_bracket(")"):
+            elif self._next.kind == "end" or self._is("word", "or") or self._is("bracket", ")"):
                 return join("and", parts)
             parts.append(self._read_one())
 
     def _read_one(self) -> StepQuery:
-        if not self._is_word("not") and not self._is_bracket("("):
+        if not self._is("word", "not") and not self._is("bracket", "("):
             return self._read_term()
         opened = self._take()
         self._depth += 1
@@ -486,8 +473,8 @@ class _Parser:
         return query
 
     def _read_inside(self, opened: _Token) -> StepQuery:
-        query = StepQuery() if self._is_bracket(")") else self._read_any()
-        if not self._is_bracket(")"):
+        query = StepQuery() if self._is("bracket", ")") else self._read_any()
+        if not self._is("bracket", ")"):
             raise ValueError(f"column {opened.column}: the ( that begins here has no )")
         self._take()
         return query

@@ -164,7 +164,11 @@ class TrajectoryRecorder:
         Raises:
             ValueError: the state is missing or None, the step is none of this recorder, or the trajectory is completed.
         """
-        made = _cut_snapshot(self._start.add_snapshot(state, reason=reason, metadata=metadata).state_snapshots[0])
+        made = self._start.add_snapshot(state, reason=reason, metadata=metadata).state_snapshots[0]
+        kept, left_out = vocabulary.cut_content(made.state)
+        told, cut = vocabulary.cut_mapping(made.metadata)
+        if left_out + cut:
+            made = replace(made, state=kept, metadata={**told, "truncated_bytes": left_out + cut})
         self._see_forks()
         with self._lock:
             self._refuse_when_completed("add a snapshot")
@@ -216,7 +220,10 @@ class TrajectoryRecorder:
             self._is_busy = False
 
     def _add_step(self, fields: StepFields, timestamp: datetime | None, *, has_end: bool) -> None:
-        moment = max(utc_now(), self._last_step_at) if timestamp is None else self._check_moment(timestamp)
+        moment = max(utc_now(), self._last_step_at) if timestamp is None else check_time("timestamp", timestamp)
+        if self._has_steps and moment < self._last_step_at:
+            last = iso_utc(self._last_step_at)
+            raise ValueError(f"timestamp {iso_utc(moment)} is before the last step's, {last}: times never go back")
         self._last_step_at = moment
         self._has_steps = True
         self._kept.add_step(fields, moment, has_end=has_end)
@@ -233,13 +240,6 @@ class TrajectoryRecorder:
         self._kept.end(ended)
         if self.lost_count:
             _LOG.warning("%d steps of trajectory %s could not be written and are lost", self.lost_count, self.id)
-
-    def _check_moment(self, timestamp: datetime) -> datetime:
-        moment = check_time("timestamp", timestamp)
-        if self._has_steps and moment < self._last_step_at:
-            last = iso_utc(self._last_step_at)
-            raise ValueError(f"timestamp {iso_utc(moment)} is before the last step's, {last}: times never go back")
-        return moment
 
     def _end_span(self, step_id: str, duration_ms: float, metadata: dict[str, Any], *, failed: bool) -> None:
         told = freeze_mapping("metadata", metadata)
@@ -298,14 +298,6 @@ def _settle(type_: Any, content: Any, importance: Any, metadata: Any, context: A
         weight or check_word("importance", importance, Importance),
         None,
     )
-
-
-def _cut_snapshot(made: StateSnapshot) -> StateSnapshot:
-    state, left_out = vocabulary.cut_content(made.state)
-    told, cut = vocabulary.cut_mapping(made.metadata)
-    if not left_out + cut:
-        return made
-    return replace(made, state=state, metadata={**told, "truncated_bytes": left_out + cut})
 
 
 _CURRENT: ContextVar[Use | None] = ContextVar("current_trajectory_recording", default=None)

@@ -1,6 +1,6 @@
-"""A dict and a list that refuse to be written, equal to the plain ones, for values that are kept.
+"""A dict and a list that refuse to be written, equal to the plain ones, for values that are kept; and sets of words.
 
-Only the container itself is frozen; what freezes all that is in it is `trajectory/freezing.py`.
+Only the container itself is frozen; what freezes all that is in it is `trajectory/vocabulary.py`.
 """
 
 from __future__ import annotations
@@ -44,3 +44,8 @@ class FrozenList(list[Any]):
         if self:
             _refuse(self)
         list.extend(self, items)
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())

@@ -268,12 +268,8 @@ def compare_task_means(
     estimate = figures.t_interval(differences, level)
     if estimate is None or std_dev is None:
         return None
-    return MetricComparison(estimate.mean, estimate.lower, estimate.upper, _ratio(estimate.mean, std_dev), len(tasks))
-
-
-def _ratio(mean: float, std_dev: float) -> float | None:
-    ratio = mean / std_dev
-    return ratio if math.isfinite(ratio) else None
+    effect_size = estimate.mean / std_dev if math.isfinite(estimate.mean / std_dev) else None
+    return MetricComparison(estimate.mean, estimate.lower, estimate.upper, effect_size, len(tasks))
 
 
 _PREFIX = "value"

@@ -23,6 +23,7 @@ from pytest_golden.trajectory.difference import is_fleeting
 from pytest_golden.trajectory.insight import model
 from pytest_golden.trajectory.insight.model import ReasoningIssue, ReasoningIssueType, Severity
 from pytest_golden.trajectory.vocabulary import ACTING, StepType, TrajectoryOutcome
+from pytest_golden.values.frozen import word_set
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
@@ -72,16 +73,13 @@ _SAME_VERB = {
     "succeeds": "passes",
     "succeed": "pass",
 }
-_UNSETTLED_WORDS = (
-    "if whether unless suppose supposing assume assuming maybe perhaps might may could would either or until when once "
-    "now already yet still earlier previously before after then later longer anymore first initially again but "
-    "possibly probably likely seems appears"
-)
-_UNSETTLED = frozenset(_UNSETTLED_WORDS.split())
-_PRONOUN_WORDS = "it this that they these those he she which what who"
-_PRONOUNS = frozenset(_PRONOUN_WORDS.split())
-_EMPTY_WORDS = "a an the any some do does so thus therefore hence and also indeed"
-_LEFT_OUT = frozenset(_EMPTY_WORDS.split())
+_UNSETTLED = word_set("""
+    if whether unless suppose supposing assume assuming maybe perhaps might may could would either or until when
+    once now already yet still earlier previously before after then later longer anymore first initially again
+    but possibly probably likely seems appears
+""")
+_PRONOUNS = word_set("it this that they these those he she which what who")
+_LEFT_OUT = word_set("a an the any some do does so thus therefore hence and also indeed")
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|correction|on second thoughts?|scratch that|my mistake|i was wrong|that was wrong|oops|"
     r"turns out|no,)(?!\w)",
@@ -193,8 +191,7 @@ def _issue(earlier: Step, said: Statement, later: Step, denied: Statement) -> Re
 
 
 # Words that say no more than that something is done once more.
-_FILLER_WORDS = "again once more also just now then still let me us try another time so ok okay"
-_FILLERS = frozenset(_FILLER_WORDS.split())
+_FILLERS = word_set("again once more also just now then still let me us try another time so ok okay")
 _ATTEMPT_WORDS = frozenset({"attempt", "attempts", "retry", "retries", "try", "iteration", "turn"})
 # The first one, and two more with nothing new around them.
 _FEWEST_REPEATS = 2

@@ -71,7 +71,7 @@ def _draft(span: Span, ids: Mapping[tuple[str, str], str]) -> StepDraft:
     parent = span.parent_id if span.parent_id.strip("0") else ""
     return StepDraft(
         content=content,
-        type=_type_of(span),
+        type=_TYPES.get(str(span.attributes.get(_OPERATION)), StepType.ACTION),
         importance=Importance.CRITICAL if span.is_error else Importance.MEDIUM,
         duration_ms=(span.end_ns - span.start_ns) / 1e6 if 0 < span.start_ns <= span.end_ns else None,
         timestamp=moment(span.start_ns) if span.start_ns else None,
@@ -80,11 +80,6 @@ def _draft(span: Span, ids: Mapping[tuple[str, str], str]) -> StepDraft:
         metadata=metadata,
         context=_surroundings(span),
     )
-
-
-def _type_of(span: Span) -> StepType:
-    operation = span.attributes.get(_OPERATION)
-    return _TYPES.get(operation, StepType.ACTION) if isinstance(operation, str) else StepType.ACTION
 
 
 def _surroundings(span: Span) -> dict[str, str] | None:

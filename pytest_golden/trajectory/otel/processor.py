@@ -64,7 +64,9 @@ class TrajectorySpanProcessor:
             crowded = None
             if tree is None:
                 tree = self._trees[key] = _Tree(key)
-                crowded = self._take_oldest() if len(self._trees) > _MOST_WAITING else None
+                if len(self._trees) > _MOST_WAITING:
+                    crowded = next(iter(self._trees.values()))
+                    self._forget(crowded)
             if len(tree.known) < MAX_SPANS:
                 tree.known.append(key)
                 tree.open.add(key)
@@ -112,11 +114,6 @@ class TrajectorySpanProcessor:
             self._tree_of.clear()
         for tree in waiting:
             self._complete(tree)
-
-    def _take_oldest(self) -> _Tree:
-        tree = next(iter(self._trees.values()))
-        self._forget(tree)
-        return tree
 
     def _forget(self, tree: _Tree) -> None:
         self._trees.pop(tree.root, None)

@@ -53,9 +53,11 @@ def _list_scopes(body: bytes) -> Iterator[tuple[str, Any]]:
         parts += len(of_resource.second)
         if parts > _MOST_PARTS:
             break
-        service = _read_service(of_resource.first)
+        attributes: dict[str, Any] = next(
+            (_read_attributes(_unpack(Resource, one).attributes) for one in of_resource.first), {}
+        )
         for scope_spans in of_resource.second:
-            yield service, _unpack(_Envelope, scope_spans)
+            yield str(attributes.get("service.name", "")), _unpack(_Envelope, scope_spans)
     if parts > _MOST_PARTS:
         raise ValueError(f"it has more than {_MOST_PARTS:,} resources and scopes")
 
@@ -82,11 +84,6 @@ def _unpack(message: Any, packed: bytes) -> Any:
         return message.FromString(packed)
     except DecodeError:
         raise ValueError("it is not protobuf") from None
-
-
-def _read_service(resources: Iterable[bytes]) -> str:
-    attributes = (_read_attributes(_unpack(Resource, one).attributes) for one in resources)
-    return str(next(attributes, {}).get("service.name", ""))
 
 
 def _read_span(span: Any, origin: Origin) -> Span:

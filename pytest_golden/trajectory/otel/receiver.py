@@ -240,11 +240,6 @@ class SpanServer:
             self._end(silent)
         return silent is not None
 
-    def _find_silent_holder(self) -> _Connection:
-        """Return the connection silent longest of those that hold at least the average: closing others would free little."""
-        count = len(self._connections)
-        return next(one for one in self._connections if one.held_bytes * count >= self._held_bytes)
-
     def _receive(self, connection: _Connection) -> None:
         self._connections.move_to_end(connection)
         try:
@@ -263,7 +258,9 @@ class SpanServer:
         self._held_bytes += connection.reader.held_bytes - connection.held_bytes
         connection.held_bytes = connection.reader.held_bytes
         while self._held_bytes > _MAX_HELD_BYTES:
-            self._end(self._find_silent_holder())
+            # The one silent longest of those that hold at least the average: closing others would free little.
+            average = self._held_bytes / len(self._connections)
+            self._end(next(one for one in self._connections if one.held_bytes >= average))
 
     def _take(self, connection: _Connection) -> bool:
         """Read once, answer complete requests, and tell whether the connection has ended."""
@@ -325,14 +322,10 @@ class SpanServer:
     def _close_all(self) -> None:
         for connection in list(self._connections):
             self._end(connection)
-        for opened in (*self._listeners(), *self._adopted, self._wake_read, self._wake_write):
+        sockets = [key.data for key in self._selector.get_map().values() if isinstance(key.data, socket.socket)]
+        for opened in (*sockets, *self._adopted, self._wake_read, self._wake_write):
             opened.close()
         self._selector.close()
-
-    def _listeners(self) -> Iterator[socket.socket]:
-        for key in list(self._selector.get_map().values()):
-            if isinstance(key.data, socket.socket):
-                yield key.data
 
 
 class _Connection:

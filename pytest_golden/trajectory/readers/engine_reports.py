@@ -193,22 +193,17 @@ def _read_result(result: Any, invocation_id: Any) -> StepDraft | None:
         "rows_affected": _scalar(_member(result, "adapter_response").get("rows_affected")),
         "invocation_id": invocation_id,
     }
-    if status in FAILED_STATUSES:
+    has_failed = status in FAILED_STATUSES
+    if has_failed:
         metadata["error"] = message or f"dbt reports status {status}"
     return StepDraft(
         content=result["unique_id"],
         type=StepType.OBSERVATION if result["unique_id"].split(".")[0] in _TEST_KINDS else StepType.ACTION,
-        importance=_importance_of(status),
+        importance=Importance.CRITICAL if has_failed else Importance.HIGH if status == "warn" else Importance.MEDIUM,
         duration_ms=_milliseconds(result.get("execution_time")),
         timestamp=_start_of(result),
         metadata=metadata,
     )
-
-
-def _importance_of(status: Any) -> Importance:
-    if status in FAILED_STATUSES:
-        return Importance.CRITICAL
-    return Importance.HIGH if status == "warn" else Importance.MEDIUM
 
 
 def _start_of(result: Mapping[str, Any]) -> datetime | None:

@@ -43,10 +43,10 @@ def read_golden_steps(path: Path, *, limit_bytes: int = MAX_FILE_BYTES) -> StepR
     except OSError as error:
         return StepReading(warnings=(f"the steps file cannot be read: {error.strerror or error}",))
     merge = _Merge()
-    for line in kept.lines():
+    for line in (*kept.first, *kept.last):
         merge.add(line)
     return StepReading(
-        steps=tuple(merge.drafts()),
+        steps=merge.drafts(),
         lost_count=merge.bad_lines + kept.left_out + kept.huge_lines,
         warnings=(*kept.warnings(), *merge.warnings()),
     )
@@ -73,10 +73,6 @@ class _KeptLines:
         while len(self.last) > _LAST_LINES or self.last_bytes > _LAST_BYTES:
             self.last_bytes -= len(self.last.popleft())
             self.left_out += 1
-
-    def lines(self) -> Iterator[bytes]:
-        yield from self.first
-        yield from self.last
 
     def warnings(self) -> Iterator[str]:
         if self.left_out:
@@ -133,9 +129,8 @@ class _Merge:
         if line.get("id"):
             self._by_id[line["id"]] = line
 
-    def drafts(self) -> Iterator[StepDraft]:
-        for line in self._lines:
-            yield self._draft(dict(line))
+    def drafts(self) -> tuple[StepDraft, ...]:
+        return tuple(self._draft(dict(line)) for line in self._lines)
 
     def warnings(self) -> Iterator[str]:
         if self.bad_lines:
