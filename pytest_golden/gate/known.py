@@ -66,8 +66,7 @@ def _recall(store: Store, text: str, project: str, entry_id: str, *, keeps: bool
     if keeps:
         return Lessons(store).recall(text, project=project, limit=_MOST_LESSONS, entry_id=entry_id)
     with store.read() as connection:
-        found = recall_lessons(connection, text, project=project, limit=_MOST_LESSONS)
-    return [Recalled(skill, score, why, "") for skill, score, why in found]
+        return recall_lessons(connection, text, project=project, limit=_MOST_LESSONS)
 
 
 def find_committed(root: Path | None, skill: SkillMemory) -> Commit | None:
@@ -168,6 +167,6 @@ def _list_breaks(connection: Connection) -> Iterator[Break]:
 
 def _find_lesson(connection: Connection, broke: BrokeBefore) -> SkillMemory | None:
     found = recall_lessons(connection, broke.last.error, project=broke.project, limit=3)
-    own = (skill for skill, *_ in found if skill.evidence.get("project") == broke.project)
+    own = (one.lesson for one in found if one.lesson.evidence.get("project") == broke.project)
     # Projects that one commit fixed together share a lesson, which names the first of them.
-    return next(own, next((skill for skill, _, why in found if why is RecallReason.SIGNATURE), None))
+    return next(own, next((one.lesson for one in found if one.why is RecallReason.SIGNATURE), None))

@@ -74,7 +74,6 @@ def learn_from_results(
     budget_seconds: float = 2.0,
     clock: Callable[[], datetime] = utc_now,
     monotonic: Callable[[], float] = monotonic_seconds,
-    run_id: str | None = None,
 ) -> LearningReport:
     """Learn from the results that the gate recorded, oldest first, until nothing or no time is left.
 
@@ -83,7 +82,6 @@ def learn_from_results(
         budget_seconds: after this time no further result is begun.
         clock: returns the timestamp of the memories.
         monotonic: returns the seconds that the budget is measured by.
-        run_id: learn only from this run.
 
     Raises:
         StorageError: the store cannot be read or written; what was learned before stays.
@@ -93,7 +91,7 @@ def learn_from_results(
     is_done = False
     while not is_done:
         with store.write() as connection:
-            is_done = batch.learn(connection, run_id)
+            is_done = batch.learn(connection)
     with store.read() as connection:
         left = results.count_unlearned(connection)
     return LearningReport(batch.learned, batch.passed_over, batch.unreadable, left, monotonic() - started)
@@ -107,11 +105,11 @@ class _Batch:
         self._is_time_up = is_time_up
         self.learned = self.passed_over = self.unreadable = 0
 
-    def learn(self, connection: Connection, run_id: str | None) -> bool:
+    def learn(self, connection: Connection) -> bool:
         """Learn from one batch; return True when nothing or no time is left."""
         if self._is_time_up():
             return True
-        recorded = results.list_unlearned(connection, _BATCH, run_id)
+        recorded = results.list_unlearned(connection, _BATCH)
         bodies = results.read_short_trajectories(
             connection, [one.trajectory_id for one in recorded if one.trajectory_id]
         )

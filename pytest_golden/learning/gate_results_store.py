@@ -77,8 +77,8 @@ _EARLIER = (
 )
 
 
-def list_unlearned(connection: Connection, limit: int, run_id: str | None = None) -> tuple[RecordedResult, ...]:
-    """Return results that were not learned from yet, oldest first; of one run, or of all."""
+def list_unlearned(connection: Connection, limit: int) -> tuple[RecordedResult, ...]:
+    """Return results that were not learned from yet, oldest first."""
     query = (
         select(
             *(gate_results.c[name] for name in _OWN),
@@ -93,8 +93,6 @@ def list_unlearned(connection: Connection, limit: int, run_id: str | None = None
         .order_by(gate_results.c.number)
         .limit(limit)
     )
-    if run_id is not None:
-        query = query.where(gate_results.c.run_id == run_id)
     return tuple(map(_recorded, connection.execute(query)))
 
 

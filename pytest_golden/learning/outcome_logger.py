@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
     from contextvars import Token
-    from types import TracebackType
 
     from pytest_golden.learning.language_model.client import CompletesPrompts
     from pytest_golden.learning.model import ProductionOutcome
@@ -413,9 +412,7 @@ class AgentRun:
     def __enter__(self) -> Self:
         return self._begin()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         handed = self._end(error)
         if handed is not None and handed.kept is not None and not _is_in_loop():
             handed.kept.result()
@@ -423,9 +420,7 @@ class AgentRun:
     async def __aenter__(self) -> Self:
         return self._begin()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         handed = self._end(error)
         if handed is not None:
             await handed.wait()

@@ -311,16 +311,8 @@ def _row_of(draft: MemoryDraft, timestamp: int) -> dict[str, Any]:
 
 
 def _memory_of_draft(draft: MemoryDraft, version: int, created_at: int, updated_at: int) -> Memory:
-    return Memory(
-        draft.namespace,
-        draft.key,
-        draft.value,
-        version,
-        draft.tags,
-        draft.provenance,
-        from_ms(created_at),
-        from_ms(updated_at),
-    )
+    times = from_ms(created_at), from_ms(updated_at)
+    return Memory(draft.namespace, draft.key, draft.value, version, draft.tags, draft.provenance, *times)
 
 
 def _memory(row: Row[Any]) -> Memory:

@@ -250,7 +250,7 @@ def find_known(connection: Connection, text: str, project: str | None) -> str:
     """
     found = recall_lessons(connection, text, project=project, limit=_MOST_LESSONS)
     seen = find_seen_before(connection, text, project=project, limit=1) if project else ()
-    return "\n".join([*(_word(skill) for skill, *_ in found), *map(str, seen)])
+    return "\n".join([*(_word(one.lesson) for one in found), *map(str, seen)])
 
 
 def _word(skill: SkillMemory) -> str:

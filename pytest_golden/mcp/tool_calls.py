@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, JournalError, ManifestError, SettingsError
 from pytest_golden.journal.rules import check_free_source
-from pytest_golden.learning.lessons.model import Recalled
 from pytest_golden.learning.lessons.recalling import recall_lessons
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.report.gate_report import recorded_report
@@ -90,8 +89,7 @@ def recall(place: Workplace, _: Caller, given: tools.Recall) -> dict[str, Any]:
     services = place.services()
     if place.is_read_only:
         with services.store.read() as connection:
-            lessons = recall_lessons(connection, given.text, project=given.project, limit=given.limit)
-        found = tuple(Recalled(skill, score, why, "") for skill, score, why in lessons)
+            found = recall_lessons(connection, given.text, project=given.project, limit=given.limit)
     else:
         found = services.lessons.recall(given.text, project=given.project, limit=given.limit)
     recall_id = (found[0].recall_id or None) if found else None

@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_golden.clock import iso_utc
@@ -17,7 +18,6 @@ from pytest_golden.values.json_form import json_form, readable_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
 
     from pytest_golden.trajectory.step import Step
 
@@ -30,7 +30,6 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 _ABSENT = object()
 _PLAIN_PATH = re.compile(r"[A-Za-z_][\w\-]*(\.[\w\-]+)*", re.ASCII)
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.:+\-/]+")
-_WORDS = {True: "true", False: "false", None: "null"}
 _MOST_PARTS, _MOST_DIGITS = 20, 9
 _MOST_INTEGER = 10**300
 
@@ -214,17 +213,10 @@ def _list_texts(value: Any) -> Iterator[str]:
 def _show_value(value: Any, *, is_free: bool) -> str:
     if isinstance(value, (StepType, Importance)):
         return str(value)
-    if isinstance(value, bool) or value is None:
-        return _WORDS[value]
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if not isinstance(value, str):
+    if isinstance(value, datetime):
         return iso_utc(value)
-    return (
-        value
-        if not is_free and _PLAIN_WORD.fullmatch(value) and value[0].isalpha()
-        else json.dumps(value, ensure_ascii=False)
-    )
+    is_bare = isinstance(value, str) and not is_free and _PLAIN_WORD.fullmatch(value) and value[0].isalpha()
+    return value if is_bare else json.dumps(value, ensure_ascii=False)
 
 
 #: The deepest nesting of conditions.

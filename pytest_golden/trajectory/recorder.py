@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from contextvars import Context, Token
     from datetime import datetime
     from pathlib import Path
-    from types import TracebackType
 
     from pytest_golden.trajectory.step import StateSnapshot
 
@@ -366,9 +365,7 @@ class Recording:
         self._last = self.make_use()
         return self._last.__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         use = _CURRENT.get()
         while use is not None and use.whole is not self:
             use = use.outer
@@ -411,9 +408,7 @@ class Use:
         self._token = _CURRENT.set(self)
         return self.recorder
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self._token is not None:
             with suppress(ValueError):  # ended in another context than it began
                 _CURRENT.reset(self._token)

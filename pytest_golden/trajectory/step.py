@@ -26,7 +26,6 @@ from pytest_golden.values.shape import Shape, form
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Token
-    from types import TracebackType
     from typing import Self
 
 _ANY = form(write=json_form)
@@ -241,9 +240,7 @@ class Span:
         self._started = monotonic_seconds()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         took = (monotonic_seconds() - self._started) * 1000
         if self._token is not None:
             with contextlib.suppress(ValueError):  # it ends in another context than it began in, as in a generator

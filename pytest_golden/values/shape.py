@@ -153,10 +153,11 @@ def list_parts(kind: Any) -> tuple[Part, ...]:
 def write_shape(value: Any) -> dict[str, Any]:
     """Return the JSON form of a dataclass value."""
     kind: Any = type(value)
-    told: dict[str, Any] = (_WRITES.get(kind) or _make_write(kind))(value)
+    told: dict[str, Any] = _make_write(kind)(value)
     return told
 
 
+@cache
 def _make_write(kind: Any) -> Callable[[Any], dict[str, Any]]:
     # As `dataclass` does with its methods: one expression costs a third less than a loop, and a trajectory has many steps.
     known: dict[str, Any] = {"plain": plain, "kinds": _PLAIN_KINDS}
@@ -174,29 +175,21 @@ def _make_write(kind: Any) -> Callable[[Any], dict[str, Any]]:
         else:
             pieces.append(f"{key}: None if (item := {name}) is None else {written}")
     write: Callable[[Any], dict[str, Any]] = eval(f"lambda value: {{{', '.join(pieces)}}}", known)
-    _WRITES[kind] = write
     return write
-
-
-_WRITES: dict[type[Any], Callable[[Any], dict[str, Any]]] = {}
 
 
 def plain(value: Any) -> Any:
     """Return the JSON form of a value of ours: dataclasses, enumerations, times and containers of them."""
-    kind = type(value)
-    return value if kind in _PLAIN_KINDS else (_KNOWN.get(kind) or _find_writer(kind))(value)
+    kind: Any = type(value)
+    return value if kind in _PLAIN_KINDS else _find_writer(kind)(value)
 
 
-def _find_writer(kind: type[Any]) -> Callable[[Any], Any]:
+@cache
+def _find_writer(kind: Any) -> Callable[[Any], Any]:
     write: Callable[[Any], Any] | None = getattr(kind, "to_dict", None)
     if is_dataclass(kind) and write in {None, Shape.to_dict}:
-        write = _make_write(kind)
-    write = write or next((write for base, write in _WRITERS.items() if issubclass(kind, base)), _keep)
-    _KNOWN[kind] = write
-    return write
-
-
-_KNOWN: dict[type[Any], Callable[[Any], Any]] = {}
+        write = _make_write(kind)  # type: ignore[arg-type]  # a class is hashable
+    return write or next((write for base, write in _WRITERS.items() if issubclass(kind, base)), _keep)
 
 
 def _keep(value: Any) -> Any:

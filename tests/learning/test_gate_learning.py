@@ -235,15 +235,6 @@ def test_more_than_a_batch_is_learned_oldest_first(store: Store, history: GateHi
     assert get(store, OUTCOMES, learned[0]).created_at == clock.now
 
 
-def test_one_run_can_be_learned_from_alone(store: Store, history: GateHistory) -> None:
-    first, second = history.run(), history.run()
-    history.result(first)
-    wanted = history.result(second)
-    report = learn_from_results(store, run_id=second)
-    assert (report.learned, report.left) == (1, 1)
-    assert outcome_of(store, wanted).context["run"] == second
-
-
 @BOTH
 def test_what_ends_the_process_between_batches_loses_and_doubles_nothing(store: Store, history: GateHistory) -> None:
     told = [

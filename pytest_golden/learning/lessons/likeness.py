@@ -165,12 +165,8 @@ def normalise(text: str) -> str:
     return " ".join(re.findall(_TOKEN, text.casefold()))
 
 
-def list_errors(skill: SkillMemory) -> tuple[str, ...]:
-    """Return the texts of a lesson's errors: `evidence["error"]` first, then those of `evidence["errors"]`."""
-    return _list_errors(skill.evidence)
-
-
-def _list_errors(evidence: Mapping[str, Any]) -> tuple[str, ...]:
+def list_errors(evidence: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts of errors in a lesson's evidence: `error` first, then those of `errors`."""
     more = evidence.get("errors")
     texts = [evidence.get("error"), *(more if isinstance(more, (list, tuple)) else ())]
     return tuple(dict.fromkeys(text for text in texts if isinstance(text, str) and text.strip()))[:MOST_ERRORS]
@@ -185,7 +181,9 @@ def project_of(skill: SkillMemory) -> str | None:
 def find_keys(skill: SkillMemory) -> LessonKeys:
     """Return the digests of a lesson."""
     signatures = [
-        signature for text in list_errors(skill) if (signature := errors.error_signature(errors.cause_of(text)))
+        signature
+        for text in list_errors(skill.evidence)
+        if (signature := errors.error_signature(errors.cause_of(text)))
     ]
     failed, worked = normalise(skill.what_failed), normalise(skill.what_worked)
     same = [_digest("lesson", normalise(skill.lesson))]
@@ -257,7 +255,7 @@ def join_evidence(evidences: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     errors: dict[str, None] = {}
     for evidence in evidences:
         joined = {**evidence, **joined}
-        errors |= dict.fromkeys(_list_errors(evidence))
+        errors |= dict.fromkeys(list_errors(evidence))
     if errors:
         joined["error"], *more = list(errors)[:MOST_ERRORS]
         if more:

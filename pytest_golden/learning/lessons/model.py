@@ -146,7 +146,7 @@ class Recalled(Shape):
     lesson: SkillMemory
     score: float
     why: RecallReason
-    recall_id: str
+    recall_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,12 +100,7 @@ def _find_reasons(skill: SkillMemory) -> Iterator[str]:
         yield f"it is too short to act on: {text!r:.60}"
     elif is_platitude(text):
         yield "it says nothing to act on"
-    yield from _name_specifics(text)
-
-
-def _name_specifics(text: str) -> Iterator[str]:
-    found = find_specifics(text)
-    if found:
+    if found := find_specifics(text):
         named = ", ".join(f"{one.kind} {text[one.start : one.end]:.{_MOST_OF_NAMED}}" for one in found[:_MOST_NAMED])
         yield f"it is about one task alone: {named}"
 

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_golden.learning.lessons import likeness
-from pytest_golden.learning.lessons.model import RecallReason
+from pytest_golden.learning.lessons.model import Recalled, RecallReason
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
 from pytest_golden.learning.lessons.store import find_by_digest, iterate_by_words
 from pytest_golden.learning.memories import is_typed
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.learning.lessons.model import SkillMemory
-
-    Found = tuple[SkillMemory, float, RecallReason]
 
 #: A lesson with this many harms and no success is no longer shown.
 MOST_HARMS = 5
@@ -39,7 +37,7 @@ _MOST_CANDIDATES, _MOST_READ_CLOSELY, _MOST_QUERY_WORDS = 30, 8, 12
 
 def recall_lessons(
     connection: Connection, text: str, *, project: str | None = None, agent: str | None = None, limit: int = 3
-) -> tuple[Found, ...]:
+) -> tuple[Recalled, ...]:
     """Find the lessons that apply to a failure, best first, each with a score from 0 to 1 and the reason.
 
     Args:
@@ -61,9 +59,9 @@ def recall_lessons(
         found = list(_find_alike(connection, signatures, origin, agent))
     if not found:
         found = list(_find_typed(connection, readable, signatures, agent))
-    best: dict[str, Found] = {}
+    best: dict[str, Recalled] = {}
     for one in sorted(found, key=lambda one: _rank(one, project)):
-        best.setdefault(one[0].id, one)
+        best.setdefault(one.lesson.id, one)
     return tuple(best.values())[:limit]
 
 
@@ -93,33 +91,29 @@ def _find_same(
     signatures: dict[str, likeness.ErrorFeatures],
     origin: str | None,
     wanted: tuple[str | None, str | None],
-) -> Iterator[Found]:
+) -> Iterator[Recalled]:
     for position, signature in enumerate(signatures):
         kept = find_by_digest(connection, digest_signature(signature), *wanted, _MOST_CANDIDATES)
         fitting = [one.skill for one in kept if _is_sure(one.skill) and _came_from(one.skill, origin)]
         if re.match(_VERDICT, signature):
-            own = [
-                skill
-                for skill in fitting
-                if likeness.project_of(skill) is not None and likeness.project_of(skill) == wanted[1]
-            ]
-            yield from ((skill, _OF_A_PROJECT, RecallReason.PROJECT) for skill in own)
+            own = [skill for skill in fitting if wanted[1] is not None and likeness.project_of(skill) == wanted[1]]
+            yield from (Recalled(skill, _OF_A_PROJECT, RecallReason.PROJECT) for skill in own)
         elif fitting:
             score = _OF_A_PART if position else 1.0
-            yield from ((skill, score, RecallReason.SIGNATURE) for skill in fitting)
+            yield from (Recalled(skill, score, RecallReason.SIGNATURE) for skill in fitting)
             return
 
 
 def _find_alike(
     connection: Connection, signatures: dict[str, likeness.ErrorFeatures], origin: str | None, agent: str | None
-) -> Iterator[Found]:
+) -> Iterator[Recalled]:
     features = list(signatures.values())
     query = likeness.choose_query(features[:3], _MOST_QUERY_WORDS)
     for skill in _find_candidates(connection, query, agent) if query else ():
         if _came_from(skill, origin):
-            score = max((_compare(error, features) for error in likeness.list_errors(skill)), default=0.0)
+            score = max((_compare(error, features) for error in likeness.list_errors(skill.evidence)), default=0.0)
             if score >= LEAST_LIKENESS:
-                yield skill, min(score, _OF_A_PART), RecallReason.WORDS
+                yield Recalled(skill, min(score, _OF_A_PART), RecallReason.WORDS)
 
 
 def _compare(error: str, features: Sequence[likeness.ErrorFeatures]) -> float:
@@ -131,7 +125,7 @@ def _compare(error: str, features: Sequence[likeness.ErrorFeatures]) -> float:
 
 def _find_typed(
     connection: Connection, text: str, signatures: dict[str, likeness.ErrorFeatures], agent: str | None
-) -> Iterator[Found]:
+) -> Iterator[Recalled]:
     """Find the lessons that contain all the words that a person typed."""
     asked = next(iter(signatures.values()))
     if not is_typed(text) or asked.classes or asked.kept:
@@ -143,10 +137,10 @@ def _find_typed(
             skill.what_failed,
             skill.what_worked,
             skill.why,
-            *likeness.list_errors(skill),
+            *likeness.list_errors(skill.evidence),
         )
         if likeness.holds_all_words(asked, " ".join(texts)):
-            yield skill, _TYPED, RecallReason.WORDS
+            yield Recalled(skill, _TYPED, RecallReason.WORDS)
 
 
 def _find_candidates(connection: Connection, query: str, agent: str | None) -> Iterator[SkillMemory]:
@@ -162,15 +156,15 @@ def _came_from(skill: SkillMemory, origin: str | None) -> bool:
     """Return whether a lesson's error was raised in this package, or one of the two is unknown."""
     if origin is None:
         return True
-    origins = {find_origin(error) for error in likeness.list_errors(skill)}
+    origins = {find_origin(error) for error in likeness.list_errors(skill.evidence)}
     return not origins or None in origins or origin in origins
 
 
-def _rank(found: Found, project: str | None) -> tuple[float | bool, ...]:
-    skill, score, _ = found
+def _rank(found: Recalled, project: str | None) -> tuple[float | bool, ...]:
+    skill = found.lesson
     is_elsewhere = project is None or likeness.project_of(skill) != project
     return (
-        -score,
+        -found.score,
         is_elsewhere,
         -(skill.success_count - skill.harm_count),
         -skill.support,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.learning.lessons import store as rows
 from pytest_golden.learning.lessons.likeness import contradicts, find_keys, learn_again
-from pytest_golden.learning.lessons.model import LessonChange, LessonSource, LessonStats, LessonVerdict, Recalled
+from pytest_golden.learning.lessons.model import LessonChange, LessonSource, LessonStats, LessonVerdict
 from pytest_golden.learning.lessons.quality import check_lesson
 from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown, recall_lessons
 from pytest_golden.learning.memories import write_json
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.lessons.model import RecallReason, SkillMemory
+    from pytest_golden.learning.lessons.model import Recalled, SkillMemory
     from pytest_golden.storage.store import Store
 
 
@@ -142,11 +143,21 @@ class Lessons:
             return ()
         try:
             with self._store.write() as connection:
-                return self._keep_recalls(connection, found, project, entry_id)
+                shown = [(one, rows.find_lesson(connection, one.lesson.id)) for one in found]
+                return tuple(
+                    replace(
+                        one,
+                        recall_id=rows.put_recall(
+                            connection, kept, one, self._timestamp(), project=project, entry_id=entry_id
+                        ),
+                    )
+                    for one, kept in shown
+                    if kept is not None
+                )
         except StorageError as error:
             # The lessons are returned anyway.
             _log.warning("that lessons were shown cannot be kept: %s", error)
-            return tuple(Recalled(skill, score, why, "") for skill, score, why in found)
+            return found
 
     def settle(self, recall_id: str, passed: bool) -> SkillMemory | None:
         """Credit a lesson that was shown with a pass, or charge it with a failure; a second call changes nothing.
@@ -227,33 +238,13 @@ class Lessons:
         with self._store.write() as connection:
             kept = _get_kept(connection, lesson_id)
             judged = kept.skill.replace(approved=approved, rejected=not approved, judged_by=by, judged_at=now)
-            if not approved:
-                rejected = rows.put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.REJECTED, by=by)
-                revive(connection, rejected, kept.agent, to_ms(now))
-                return rejected
-            # A person who approves a superseded lesson wants it to be shown.
-            judged = judged.replace(superseded_by=None)
-            approved_one = rows.put_lesson(connection, judged, kept.agent, to_ms(now), why=LessonChange.APPROVED, by=by)
-            overrule(connection, approved_one, kept.agent, to_ms(now))
-            return approved_one
-
-    def _keep_recalls(
-        self,
-        connection: Connection,
-        found: Sequence[tuple[SkillMemory, float, RecallReason]],
-        project: str | None,
-        entry_id: str | None,
-    ) -> tuple[Recalled, ...]:
-        timestamp = self._timestamp()
-        recalled = []
-        for skill, score, why in found:
-            kept = rows.find_lesson(connection, skill.id)
-            if kept is not None:
-                recall_id = rows.put_recall(
-                    connection, kept, (score, why), timestamp, project=project, entry_id=entry_id
-                )
-                recalled.append(Recalled(skill, score, why, recall_id))
-        return tuple(recalled)
+            if approved:
+                # A person who approves a superseded lesson wants it to be shown.
+                judged = judged.replace(superseded_by=None)
+            why = LessonChange.APPROVED if approved else LessonChange.REJECTED
+            judged = rows.put_lesson(connection, judged, kept.agent, to_ms(now), why=why, by=by)
+            (overrule if approved else revive)(connection, judged, kept.agent, to_ms(now))
+            return judged
 
     def _timestamp(self) -> int:
         return to_ms(self._clock())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
-    from pytest_golden.learning.lessons.model import RecallReason
+    from pytest_golden.learning.lessons.model import Recalled
     from pytest_golden.learning.model import Memory
 
 _log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ def tag_lesson(skill: SkillMemory) -> tuple[str, ...]:
 def words_of_lesson(skill: SkillMemory) -> str:
     """Return the words that find a lesson: those of its texts, without its id, dates and kind."""
     texts = [skill.lesson, skill.context, skill.what_failed, skill.what_worked, skill.why, skill.tool_name]
-    errors = ["\n".join(find_causes(error)[:_MOST_CAUSES])[:_MOST_OF_ERROR] for error in list_errors(skill)]
+    errors = ["\n".join(find_causes(error)[:_MOST_CAUSES])[:_MOST_OF_ERROR] for error in list_errors(skill.evidence)]
     return storable(words_of([*texts, project_of(skill), *errors]))
 
 
@@ -232,7 +232,7 @@ def delete_lesson(connection: Connection, agent: str, lesson_id: str) -> bool:
 def put_recall(
     connection: Connection,
     lesson: KeptLesson,
-    found: tuple[float, RecallReason],
+    found: Recalled,
     timestamp: int,
     *,
     project: str | None = None,
@@ -246,8 +246,8 @@ def put_recall(
         "agent": lesson.agent,
         "project": project,
         "entry_id": entry_id,
-        "why": found[1].value,
-        "score": found[0],
+        "why": found.why.value,
+        "score": found.score,
         "created_at": timestamp,
     }
     connection.execute(insert(lesson_recalls), row)

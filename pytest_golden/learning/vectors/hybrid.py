@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.learning.model import Embedder
-    from pytest_golden.learning.vectors.store import Span, VectorState
+    from pytest_golden.learning.vectors.store import Span
     from pytest_golden.storage.store import Store
 
     Units: TypeAlias = NDArray[np.float32]
@@ -54,7 +54,7 @@ _LEAST_SECONDS = 0.05
 
 
 class HybridSearch:
-    """A search with one embedder over one store. Threads take turns. `clock` returns seconds; only differences matter."""
+    """A search with one embedder over one store, and the vectors of its model. Threads take turns. `clock` returns seconds; only differences matter."""
 
     def __init__(
         self,
@@ -67,7 +67,9 @@ class HybridSearch:
     ) -> None:
         self._store = store
         self._asker = PatientAsker(embedder)
-        self._keeper = VectorKeeper(store, self._asker, most)
+        self._most = most
+        self._matrix: VectorMatrix | None = None
+        self._state: tuple[int, int] | None = None
         self._seconds = seconds
         self._clock = clock
         self._turn = Lock()
@@ -84,10 +86,8 @@ class HybridSearch:
             unit = self._embed_query(query, deadline)
             asked = _Asked(prefix, span, query, unit, limit)
             with self._store.read() as connection:
-                self._keeper.refresh(connection, len(unit))
-                numbers = self._keeper.find_missing(connection, span)
-                if not numbers:
-                    return self._rank(connection, asked, _Missing())
+                self._refresh(connection, len(unit))
+                numbers = self._find_missing(connection, span)
             missing = self._make_missing(numbers, deadline)
             with self._store.read() as connection:
                 return self._rank(connection, asked, missing)
@@ -100,11 +100,11 @@ class HybridSearch:
         """
         made = 0
         with self._in_turn(seconds), self._store.read() as connection:
-            numbers = self._keeper.find_missing(connection, namespace_range(prefix))
+            numbers = self._find_missing(connection, namespace_range(prefix))
         # A search meanwhile waits for one batch only.
-        for words in self._keeper.cut_batches(numbers):
+        for words in self._cut_batches(numbers):
             with self._in_turn(seconds):
-                self._keeper.make(words, seconds)
+                self._make(words, seconds)
             made += len(words)
         return made
 
@@ -127,18 +127,18 @@ class HybridSearch:
 
     def _make_missing(self, numbers: Sequence[int], deadline: float) -> _Missing:
         left = len(numbers)
-        for words in self._keeper.cut_batches(numbers):
+        for words in self._cut_batches(numbers):
             if self._clock() >= deadline:
                 return _Missing(left)
             try:
-                self._keeper.make(words, self._seconds_to(deadline))
+                self._make(words, self._seconds_to(deadline))
             except VectorsError as error:
                 return _Missing(left, error)
             left -= len(words)
         return _Missing()
 
     def _rank(self, connection: Connection, asked: _Asked, missing: _Missing) -> HybridAnswer:
-        matrix = self._keeper.refresh(connection, len(asked.unit))
+        matrix = self._refresh(connection, len(asked.unit))
         amount, empty = matrix.count_empty(asked.span)
         if amount == empty and missing.amount:
             raise VectorsError(missing.explain())
@@ -155,6 +155,84 @@ class HybridSearch:
 
     def _seconds_to(self, deadline: float) -> float:
         return max(_LEAST_SECONDS, deadline - self._clock())
+
+    def _refresh(self, connection: Connection, dimension: int) -> VectorMatrix:
+        """Return the vectors that are in the store now, also when another process added or removed some.
+
+        Raises:
+            VectorsError: there are too many, or they have another dimension.
+        """
+        matrix, state = self._matrix, stored.read_state(connection, self._asker.model)
+        if matrix is None or matrix.dimension != dimension:
+            matrix = VectorMatrix(dimension)
+        elif state == self._state:
+            return matrix
+        amount = stored.count_vectors(connection, self._asker.model)
+        if amount > self._most:
+            raise VectorsError(f"{amount:,} memories have vectors, and at most {self._most:,} are compared")
+        self._take_in(matrix, connection)
+        if len(matrix) != amount or state[1] < matrix.last_stamp:
+            # Some were removed or made again.
+            matrix = VectorMatrix(dimension)
+            self._take_in(matrix, connection)
+        self._matrix, self._state = matrix, state
+        return matrix
+
+    def _find_missing(self, connection: Connection, span: Span | None) -> list[int]:
+        """Return the numbers of the memories without a vector in these namespaces, the newest first.
+
+        Raises:
+            VectorsError: there are too many memories to compare.
+        """
+        if stored.count_searchable(connection, span, self._most) > self._most:
+            raise VectorsError(f"more than {self._most:,} memories are there, and no more are compared")
+        if self._matrix is not None and len(self._matrix) == count_indexed(connection):
+            return []
+        return stored.list_missing(connection, self._asker.model, span)
+
+    def _cut_batches(self, numbers: Sequence[int]) -> Iterator[dict[int, str]]:
+        """Yield the words of memories in batches; one call embeds a batch."""
+        start, size = 0, _FIRST_BATCH
+        while start < len(numbers):
+            with self._store.read() as connection:
+                words = stored.read_words(connection, numbers[start : start + size])
+            yield from _cut_by_bytes(words)
+            # Small batches first: a slow embedder finishes some in time, and the next search goes on from there.
+            start, size = start + size, min(_BATCH_TEXTS, 2 * size)
+
+    def _make(self, words: Mapping[int, str], seconds: float) -> None:
+        """Make the vectors of a batch, and store them.
+
+        Raises:
+            VectorsError: the embedder or the store failed.
+        """
+        units = self._asker.ask([shorten(text) for text in words.values()], seconds)
+        vectors = {number: write_vector(unit) for number, unit in zip(words, units, strict=True)}
+        try:
+            with self._store.write() as connection:
+                # Otherwise vectors of two dimensions could be stored under one name.
+                if self._matrix is None or self._matrix.dimension != units.shape[1]:
+                    self._refresh(connection, units.shape[1])
+                stored.put_vectors(connection, self._asker.model, vectors, words)
+        except StorageError as error:
+            raise VectorsError(f"the vectors were not kept: {error}") from None
+
+    def _take_in(self, matrix: VectorMatrix, connection: Connection) -> None:
+        """Add the vectors that are newer than those in the array."""
+        rows = stored.read_since(connection, self._asker.model, matrix.last_stamp)
+        matrix.add([Entry(row.number, row.stamp, row.namespace, self._read(row.vector, matrix)) for row in rows])
+
+    def _read(self, vector: str, matrix: VectorMatrix) -> Units:
+        unit = read_vector(vector)
+        # It is damaged.
+        if unit is None:
+            return np.zeros(matrix.dimension, np.float32)
+        if len(unit) != matrix.dimension:
+            raise self._asker.blame(
+                f"gives vectors of {matrix.dimension} numbers, and those kept under that name have {len(unit)}; name another "
+                "model in its attribute `model`"
+            )
+        return unit
 
 
 class _Asked(NamedTuple):
@@ -194,95 +272,6 @@ def fuse(*rankings: Iterable[int]) -> list[tuple[int, float]]:
         for rank, number in enumerate(ranking, 1):
             scores[number] = scores.get(number, 0.0) + 1 / (_FUSION_CONSTANT + rank)
     return sorted(scores.items(), key=lambda item: (-item[1], -item[0]))
-
-
-class VectorKeeper:
-    """The vectors of one model. Not safe between threads."""
-
-    def __init__(self, store: Store, asker: PatientAsker, most: int = MOST_VECTORS) -> None:
-        self._store = store
-        self._asker = asker
-        self._most = most
-        self._matrix: VectorMatrix | None = None
-        self._state: VectorState | None = None
-
-    def refresh(self, connection: Connection, dimension: int) -> VectorMatrix:
-        """Return the vectors that are in the store now, also when another process added or removed some.
-
-        Raises:
-            VectorsError: there are too many, or they have another dimension.
-        """
-        matrix, state = self._matrix, stored.read_state(connection, self._asker.model)
-        if matrix is None or matrix.dimension != dimension:
-            matrix = VectorMatrix(dimension)
-        elif state == self._state:
-            return matrix
-        amount = stored.count_vectors(connection, self._asker.model)
-        if amount > self._most:
-            raise VectorsError(f"{amount:,} memories have vectors, and at most {self._most:,} are compared")
-        self._take_in(matrix, connection)
-        if len(matrix) != amount or state.stamp < matrix.last_stamp:
-            # Some were removed or made again.
-            matrix = VectorMatrix(dimension)
-            self._take_in(matrix, connection)
-        self._matrix, self._state = matrix, state
-        return matrix
-
-    def find_missing(self, connection: Connection, span: Span | None) -> list[int]:
-        """Return the numbers of the memories without a vector in these namespaces, the newest first.
-
-        Raises:
-            VectorsError: there are too many memories to compare.
-        """
-        if stored.count_searchable(connection, span, self._most) > self._most:
-            raise VectorsError(f"more than {self._most:,} memories are there, and no more are compared")
-        if self._matrix is not None and len(self._matrix) == count_indexed(connection):
-            return []
-        return stored.list_missing(connection, self._asker.model, span)
-
-    def cut_batches(self, numbers: Sequence[int]) -> Iterator[dict[int, str]]:
-        """Yield the words of memories in batches; one call embeds a batch."""
-        start, size = 0, _FIRST_BATCH
-        while start < len(numbers):
-            with self._store.read() as connection:
-                words = stored.read_words(connection, numbers[start : start + size])
-            yield from _cut_by_bytes(words)
-            # Small batches first: a slow embedder finishes some in time, and the next search goes on from there.
-            start, size = start + size, min(_BATCH_TEXTS, 2 * size)
-
-    def make(self, words: Mapping[int, str], seconds: float) -> None:
-        """Make the vectors of a batch, and store them.
-
-        Raises:
-            VectorsError: the embedder or the store failed.
-        """
-        units = self._asker.ask([shorten(text) for text in words.values()], seconds)
-        vectors = {number: write_vector(unit) for number, unit in zip(words, units, strict=True)}
-        try:
-            with self._store.write() as connection:
-                # Otherwise vectors of two dimensions could be stored under one name.
-                if self._matrix is None or self._matrix.dimension != units.shape[1]:
-                    self.refresh(connection, units.shape[1])
-                stored.put_vectors(connection, self._asker.model, vectors, words)
-        except StorageError as error:
-            raise VectorsError(f"the vectors were not kept: {error}") from None
-
-    def _take_in(self, matrix: VectorMatrix, connection: Connection) -> None:
-        """Add the vectors that are newer than those in the array."""
-        rows = stored.read_since(connection, self._asker.model, matrix.last_stamp)
-        matrix.add([Entry(row.number, row.stamp, row.namespace, self._read(row.vector, matrix)) for row in rows])
-
-    def _read(self, vector: str, matrix: VectorMatrix) -> Units:
-        unit = read_vector(vector)
-        # It is damaged.
-        if unit is None:
-            return np.zeros(matrix.dimension, np.float32)
-        if len(unit) != matrix.dimension:
-            raise self._asker.blame(
-                f"gives vectors of {matrix.dimension} numbers, and those kept under that name have {len(unit)}; name another "
-                "model in its attribute `model`"
-            )
-        return unit
 
 
 class PatientAsker:

@@ -5,7 +5,7 @@ So a memory with a vector can also be found by words, and when the numbers of bo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, delete, func, insert, select
 
@@ -14,7 +14,7 @@ from pytest_golden.storage.schema import memories, memory_vectors
 from pytest_golden.storage.search import count_indexed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlalchemy import Connection, Select
 
@@ -36,25 +36,10 @@ _SINCE = (
 _HAS_VECTOR = select(memory_vectors.c.number).where(memory_vectors.c.number == memories.c.number, _OF_MODEL).exists()
 
 
-class VectorState(NamedTuple):
-    """The number of vectors of all models, and the newest stamp of one; a change of the vectors changes one of them."""
-
-    amount: int
-    stamp: int
-
-
-class VectorRow(NamedTuple):
-    """A stored vector, and the namespace of its memory."""
-
-    number: int
-    stamp: int
-    namespace: str
-    vector: str
-
-
-def read_state(connection: Connection, model: str) -> VectorState:
-    """Read the state of a model's vectors."""
-    return VectorState(*connection.execute(_STATE, {"of_model": model}).one())
+def read_state(connection: Connection, model: str) -> tuple[int, int]:
+    """Return the number of vectors of all models, and the newest stamp of one; a change of the vectors changes one of them."""
+    amount, stamp = connection.execute(_STATE, {"of_model": model}).one()
+    return amount, stamp
 
 
 def count_vectors(connection: Connection, model: str) -> int:
@@ -62,11 +47,10 @@ def count_vectors(connection: Connection, model: str) -> int:
     return connection.scalar(_AMOUNT, {"of_model": model}) or 0
 
 
-def read_since(connection: Connection, model: str, stamp: int) -> Iterator[VectorRow]:
-    """Return the vectors with a later stamp, in any order."""
+def read_since(connection: Connection, model: str, stamp: int) -> Iterable[Any]:
+    """Return rows of `number, stamp, namespace, vector` with a later stamp, in any order."""
     options = {"yield_per": _AT_ONCE}
-    rows = connection.execute(_SINCE, {"of_model": model, "last_stamp": stamp}, execution_options=options)
-    return map(VectorRow._make, rows)
+    return connection.execute(_SINCE, {"of_model": model, "last_stamp": stamp}, execution_options=options)
 
 
 def count_searchable(connection: Connection, span: Span | None, most: int) -> int:

@@ -30,7 +30,6 @@ from pytest_golden.trajectory.otel.posts import MAX_BODY_BYTES, Post
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from pytest_golden.trajectory.readers.model import StepReading
 
@@ -78,9 +77,7 @@ class OtlpReceiver:
         self._server.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property

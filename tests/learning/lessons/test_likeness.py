@@ -121,6 +121,6 @@ def test_other_advice_does_not_contradict(one: str, other: str) -> None:
 
 def test_errors_are_listed_once_and_ten_at_most() -> None:
     many = [f"Error {letter}" for letter in "abcdefghijklmnop"]
-    assert list_errors(make_skill(evidence={"error": "Error a", "errors": [*many, 7, " "]})) == tuple(many[:10])
-    assert list_errors(make_skill(evidence={"error": 5, "errors": "x"})) == ()
+    assert list_errors({"error": "Error a", "errors": [*many, 7, " "]}) == tuple(many[:10])
+    assert list_errors({"error": 5, "errors": "x"}) == ()
     assert find_keys(make_skill(evidence={"error": " "})).errors == ()

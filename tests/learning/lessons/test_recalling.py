@@ -17,7 +17,6 @@ from tests.learning.conftest import BOTH, START_MS
 from tests.patience import without_hanging
 
 if TYPE_CHECKING:
-    from pytest_golden.learning.lessons.recalling import Found
     from pytest_golden.storage.store import Store
 
 MISSING = 'duckdb.BinderException: Binder Error: Referenced column "amount" not found in FROM clause!'
@@ -40,9 +39,9 @@ class Keeper:
         with self.store.write() as connection:
             return put_lesson(connection, SkillMemory(**given), agent, START_MS)
 
-    def ask(self, text: str, **options: Any) -> tuple[Found, ...]:
+    def ask(self, text: str, **options: Any) -> tuple[tuple[SkillMemory, float, RecallReason], ...]:
         with self.store.read() as connection:
-            return recall_lessons(connection, text, **options)
+            return tuple((one.lesson, one.score, one.why) for one in recall_lessons(connection, text, **options))
 
     def ids(self, text: str, **options: Any) -> list[str]:
         return [skill.id for skill, _, _ in self.ask(text, **options)]

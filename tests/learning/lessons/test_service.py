@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.lessons.lesson_wording import learn_from_attempts
-from pytest_golden.learning.lessons.model import LessonKind, LessonSource, RecallReason
+from pytest_golden.learning.lessons.model import LessonKind, LessonSource, Recalled, RecallReason
 from pytest_golden.learning.lessons.quality import check_lesson
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.store import LESSONS, delete_lesson, put_recall
@@ -404,7 +404,7 @@ def test_pass_approves_what_a_model_said_and_what_it_contradicts_is_superseded(l
         make_skill("Replace commas before read_csv", what_worked="x", source=LessonSource.MODEL, approved=False), "etl"
     ).skill
     with store.write() as connection:
-        recall_id = put_recall(connection, lessons.get_kept(new.id), (1.0, RecallReason.WORDS), 1)
+        recall_id = put_recall(connection, lessons.get_kept(new.id), Recalled(new, 1.0, RecallReason.WORDS), 1)
     settled = lessons.settle(recall_id, True)
     assert settled is not None
     assert (settled.approved, settled.judged_by, settled.success_count) == (True, None, 1)
