@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.learning.gate_learning import GATE_AGENT
-from pytest_golden.learning.language_model.client import BudgetedModel, ask, ask_within
+from pytest_golden.learning.language_model.client import ask, ask_within
 from pytest_golden.learning.language_model.prompting import write_prompt
 from pytest_golden.learning.lessons.lesson_wording import Wording, list_parts, put_in_words
 from pytest_golden.learning.lessons.likeness import find_keys
@@ -77,7 +77,7 @@ def reword_lessons(
     chosen = waiting[:_AT_ONCE]
     if not chosen or budget_seconds <= 0:
         return Rewording(left=len(waiting))
-    said = ask_within(budget_seconds, lambda: _ask_for_all(BudgetedModel(model, budget_seconds), chosen))
+    said = ask_within(budget_seconds, lambda: _ask_for_all(model, chosen))
     with store.write() as connection:
         kept = [
             _keep(connection, skill, one, clock())

@@ -34,7 +34,7 @@ from pytest_golden.learning.gate_learning import (
     take_turn,
 )
 from pytest_golden.learning.memories import MemoryDraft
-from pytest_golden.learning.store import find_memory, insert_if_new, rewrite_memory
+from pytest_golden.learning.store import find_memory, insert_all_new, rewrite_memory
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.values.checking import DAMAGE
@@ -230,7 +230,7 @@ class GateLearner:
                 return
             moment = to_ms(self._clock())
             if isinstance(taught, Break):
-                done.breaks += insert_if_new(connection, Break.from_dict(hidden).to_draft(), moment) is not None
+                done.breaks += len(insert_all_new(connection, [Break.from_dict(hidden).to_draft()], moment))
             elif find_lesson(connection, taught.id) is None:
                 done.verdicts.append(add_lesson(connection, taught.from_dict(hidden), GATE_AGENT, moment))
 

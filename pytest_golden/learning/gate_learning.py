@@ -110,16 +110,13 @@ class _Batch:
         if self._is_time_up():
             return True
         recorded = results.list_unlearned(connection, _BATCH)
-        bodies = results.read_short_trajectories(
-            connection, [one.trajectory_id for one in recorded if one.trajectory_id]
-        )
         done: list[int] = []
         ran: list[RecordedResult] = []
         lessons: list[_Lesson] = []
         for one in recorded:
             if self._is_time_up():
                 break
-            taught = self._learn_from(connection, one, bodies)
+            taught = self._learn_from(connection, one)
             lessons += taught
             ran += [one] * bool(taught)
             done.append(one.number)
@@ -129,14 +126,14 @@ class _Batch:
         results.mark_learned(connection, done, timestamp)
         return len(done) < _BATCH
 
-    def _learn_from(
-        self, connection: Connection, recorded: RecordedResult, bodies: Mapping[str, str | None]
-    ) -> Sequence[_Lesson]:
+    def _learn_from(self, connection: Connection, recorded: RecordedResult) -> Sequence[_Lesson]:
         if recorded.status == ResultStatus.SKIPPED or recorded.learning not in _MAY_LEARN:
             self.passed_over += 1
             return ()
         try:
-            lesson = _find_lesson(recorded, _find_trajectory(connection, recorded.trajectory_id, bodies))
+            trajectory_id = recorded.trajectory_id
+            trajectory = None if trajectory_id is None else results.read_trajectory_text(connection, trajectory_id)
+            lesson = _find_lesson(recorded, trajectory)
         except DAMAGE:
             # A damaged row must not stop the others.
             _log.warning("a result cannot be learned from", extra={"entry": recorded.occasion.entry}, exc_info=True)
@@ -144,12 +141,6 @@ class _Batch:
             return ()
         self.learned += 1
         return (lesson,)
-
-
-def _find_trajectory(connection: Connection, trajectory_id: str | None, bodies: Mapping[str, str | None]) -> str | None:
-    if trajectory_id is None or trajectory_id not in bodies:
-        return None
-    return bodies[trajectory_id] or results.read_long_trajectory(connection, trajectory_id)
 
 
 def _keep(connection: Connection, lessons: Sequence[_Lesson], timestamp: int) -> None:

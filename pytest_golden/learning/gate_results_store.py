@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 # The steps of a longer trajectory are not read.
 _MOST_CHARACTERS = 4 * 1024 * 1024
-# A longer one is read by itself, so that many at once need little memory.
-_SHORT_CHARACTERS = 64 * 1024
 _OCCASION: tuple[Any, ...] = (
     gate_results.c.created_at,
     gate_results.c.run_id,
@@ -30,19 +28,9 @@ _OCCASION: tuple[Any, ...] = (
     gate_runs.c.commit,
     gate_runs.c.dirty,
 )
-_OWN: tuple[str, ...] = (
-    "number",
-    "project",
-    "status",
-    "exit_code",
-    "execution_time_seconds",
-    "attempts",
-    "is_flaky",
-    "trajectory_id",
-)
+_OWN = [one.name for one in fields(RecordedResult) if one.name in gate_results.c and one.name != "result"]
 _TEXT = cast(trajectories.c.body, Text)
-_SHORT_TEXT = case((func.length(_TEXT) <= _SHORT_CHARACTERS, _TEXT)).label("body")
-_LONG_TEXT = case((func.length(_TEXT) <= _MOST_CHARACTERS, _TEXT))
+_READABLE_TEXT = case((func.length(_TEXT) <= _MOST_CHARACTERS, _TEXT))
 
 
 def _entry_number(entry_id: Any) -> Any:
@@ -108,17 +96,9 @@ def mark_learned(connection: Connection, numbers: Sequence[int], timestamp: int)
         connection.execute(update(gate_results).where(gate_results.c.number.in_(numbers)).values(learned_at=timestamp))
 
 
-def read_short_trajectories(connection: Connection, ids: Sequence[str]) -> dict[str, str | None]:
-    """Return the JSON text of each of these trajectories that exists; None for a long one."""
-    if not ids:
-        return {}
-    rows = connection.execute(select(trajectories.c.id, _SHORT_TEXT).where(trajectories.c.id.in_(ids)))
-    return {row.id: row.body for row in rows}
-
-
-def read_long_trajectory(connection: Connection, trajectory_id: str) -> str | None:
+def read_trajectory_text(connection: Connection, trajectory_id: str) -> str | None:
     """Return a trajectory's JSON text; None when it does not exist, or has more than four million characters."""
-    text: str | None = connection.scalar(select(_LONG_TEXT).where(trajectories.c.id == trajectory_id))
+    text: str | None = connection.scalar(select(_READABLE_TEXT).where(trajectories.c.id == trajectory_id))
     return text
 
 

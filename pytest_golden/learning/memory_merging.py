@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.learning.gate_learning import OWN_WORK
-from pytest_golden.learning.lessons.likeness import contradicts, find_keys, join_evidence
+from pytest_golden.learning.lessons.likeness import JOINED_TEXTS, contradicts, find_keys, join_evidence
 from pytest_golden.learning.lessons.model import LessonChange, SkillMemory
 from pytest_golden.learning.seen_before import TALLIES
 
@@ -29,7 +29,6 @@ _LEARNED_AGAIN = frozenset({LessonChange.LEARNED_AGAIN, LessonChange.REVIVED})
 # Changes that decide again whether a lesson is superseded.
 _PLACING = frozenset({LessonChange.SUPERSEDED, LessonChange.REVIVED, LessonChange.APPROVED})
 _COUNTED: Mapping[str, str] = {LessonChange.HELPED: "success_count", LessonChange.HARMED: "harm_count"}
-_TEXTS = ("context", "what_failed", "what_worked", "why", "tool_name")
 
 
 def find_learned_entry(namespace: tuple[str, ...], key: str) -> str | None:
@@ -101,7 +100,8 @@ def fold_versions(rows: Sequence[Row]) -> SkillMemory:
     first, last = skills[0], skills[-1]
     placed = [skill.superseded_by for why, _, skill in versions if why in _PLACING]
     texts = {
-        name: next((text for skill in skills if (text := getattr(skill, name))), getattr(last, name)) for name in _TEXTS
+        name: next((text for skill in skills if (text := getattr(skill, name))), getattr(last, name))
+        for name in JOINED_TEXTS
     }
     return last.replace(
         **texts,

@@ -87,15 +87,6 @@ def _get_newest(connection: Connection, draft: MemoryDraft) -> Row[Any]:
     return connection.execute(_NEWEST, {"in_namespace": write_namespace(draft.namespace), "of_key": draft.key}).one()
 
 
-def insert_if_new(connection: Connection, draft: MemoryDraft, timestamp: int) -> int | None:
-    """Store a memory as version 1 and return its number; store nothing and return None when its key exists."""
-    row = _INSERT_IF_NEW.first(connection, _row_of(draft, timestamp))
-    if row is None:
-        return None
-    index_memory(connection, row.number, draft.words)
-    return int(row.number)
-
-
 def insert_all_new(connection: Connection, drafts: Sequence[MemoryDraft], timestamp: int) -> frozenset[str]:
     """Store each memory whose key is new, as version 1, and return those keys."""
     if not drafts:
@@ -109,7 +100,7 @@ def insert_all_new(connection: Connection, drafts: Sequence[MemoryDraft], timest
 
 def rewrite_memory(connection: Connection, draft: MemoryDraft, timestamp: int) -> None:
     """Store a memory in place of the present version, without a further one: for tallies, which need no history."""
-    if insert_if_new(connection, draft, timestamp) is not None:
+    if insert_all_new(connection, [draft], timestamp):
         return
     row = _get_newest(connection, draft)
     values = {"value": draft.value, "words": draft.words, "updated_at": timestamp}

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import LanguageModelError
 from pytest_golden.learning.language_model import endpoint as endpoints
 from pytest_golden.redaction.literals import redact_spellings, secret_literals, spellings
@@ -251,34 +250,6 @@ def _hide_key(key: str | None, answer: Any) -> Any:
         return json.loads(redact_spellings(json.dumps(answer), spellings((key,))))
     except (ValueError, RecursionError):
         raise LanguageModelError("the answer cannot be searched for the key") from None
-
-
-class BudgetedModel:
-    """A model with one budget of seconds for all calls. It starts with the first call; after its end every call returns None."""
-
-    def __init__(
-        self, model: CompletesPrompts, seconds: float, *, monotonic: Callable[[], float] = monotonic_seconds
-    ) -> None:
-        self._model = model
-        self._seconds = seconds
-        self._monotonic = monotonic
-        self._ends: float | None = None
-        self.was_cut_short = False
-
-    async def complete(self, prompt: str, schema: Any) -> Any:
-        """Return the model's value, or None and set `was_cut_short` when the budget ends first."""
-        now = self._monotonic()
-        if self._ends is None:
-            self._ends = now + self._seconds
-        if now >= self._ends:
-            self.was_cut_short = True
-            return None
-        try:
-            async with asyncio.timeout(self._ends - now):
-                return await self._model.complete(prompt, schema)
-        except TimeoutError:
-            self.was_cut_short = True
-            return None
 
 
 def ask_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, _T]]) -> _T | None:

@@ -42,7 +42,7 @@ _OPPOSITES = {
 _TURNING = frozenset({"instead", "rather", "than", "over", "before", "after", "from", "to"})
 _FILLERS = _NEGATIONS | {"t", "do", "always", "should", "must", "please", "using", "use", "the", "a", "an"}
 MOST_ERRORS = 10
-_JOINED_TEXTS = ("context", "what_failed", "what_worked", "why", "tool_name")
+JOINED_TEXTS = ("context", "what_failed", "what_worked", "why", "tool_name")
 
 
 # These say that something failed, but not what.
@@ -240,7 +240,7 @@ def learn_again(known: SkillMemory, again: SkillMemory) -> SkillMemory:
     """
     approves = again.approved and known.judged_by is None
     return known.replace(
-        **{name: getattr(known, name) or getattr(again, name) for name in _JOINED_TEXTS},
+        **{name: getattr(known, name) or getattr(again, name) for name in JOINED_TEXTS},
         confidence=max(known.confidence, again.confidence),
         support=known.support + again.support,
         approved=known.approved or approves,

@@ -19,7 +19,7 @@ from pytest_golden.redaction.redactor import Redactor, redact
 from pytest_golden.values.shape import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_golden.learning.lessons.quality import Limit
 
@@ -44,7 +44,12 @@ def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
     made = [_Made(one, _write(one.arguments)) for one in _check_attempts(attempts)]
     plans = _judge_plans([one.attempt for one in made])
     is_replanned = any(kind is LessonKind.REPLAN_SUCCESS for kind, _ in plans)
-    found = list(_explain_failures(made, is_replanned=is_replanned))
+    explained = [
+        _explain(one, made[position : position + _MOST_LATER], is_replanned=is_replanned)
+        for position, one in enumerate(made, 1)
+        if not one.attempt.success
+    ]
+    found = [pattern for pattern in explained if pattern is not None]
     found += [LessonPattern(kind, evidence) for kind, evidence in plans]
     each = tuple({_identify(pattern): pattern for pattern in reversed(found)}.values())[::-1]
     if not each:
@@ -75,14 +80,6 @@ class _Made(NamedTuple):
 
     def is_same_call(self, other: _Made) -> bool:
         return self.attempt.tool == other.attempt.tool and self.written == other.written
-
-
-def _explain_failures(made: Sequence[_Made], *, is_replanned: bool) -> Iterator[LessonPattern]:
-    for position, one in enumerate(made, 1):
-        if not one.attempt.success:
-            pattern = _explain(one, made[position : position + _MOST_LATER], is_replanned=is_replanned)
-            if pattern is not None:
-                yield pattern
 
 
 def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> LessonPattern | None:

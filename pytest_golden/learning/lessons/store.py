@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import case, delete, func, insert, select, update
@@ -23,7 +24,7 @@ from pytest_golden.values.shape import Shape, form
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import Connection
 
     from pytest_golden.learning.lessons.model import Recalled
     from pytest_golden.learning.model import Memory
@@ -63,6 +64,9 @@ class RecallRow(Shape):
     passed: bool | None
     why: str = ""
     created_at: int = field(default=0, metadata=form(write=_write_ms, as_type=datetime))
+
+
+_RECALLS = select(*(lesson_recalls.c[one.name] for one in fields(RecallRow)))
 
 
 def put_lesson(
@@ -266,21 +270,21 @@ def settle_recall(connection: Connection, recall_id: str, timestamp: int, *, pas
 
 def find_recall(connection: Connection, recall_id: str) -> RecallRow | None:
     """Return the recall with this id; None when there is none."""
-    row = connection.execute(select(lesson_recalls).where(lesson_recalls.c.id == recall_id)).one_or_none()
-    return None if row is None else _read_recall(row)
+    row = connection.execute(_RECALLS.where(lesson_recalls.c.id == recall_id)).one_or_none()
+    return None if row is None else RecallRow(*row)
 
 
 def list_recalls(connection: Connection, lesson_id: str, limit: int) -> tuple[RecallRow, ...]:
     """Return the newest recalls of a lesson, newest first."""
-    query = select(lesson_recalls).where(lesson_recalls.c.lesson_id == lesson_id)
+    query = _RECALLS.where(lesson_recalls.c.lesson_id == lesson_id)
     rows = connection.execute(query.order_by(lesson_recalls.c.number.desc()).limit(limit))
-    return tuple(map(_read_recall, rows))
+    return tuple(starmap(RecallRow, rows))
 
 
 def list_unsettled(connection: Connection, project: str) -> tuple[RecallRow, ...]:
     """Return the recalls for a golden project that have no result yet, in the order of recording."""
-    query = select(lesson_recalls).where(lesson_recalls.c.project == project, lesson_recalls.c.settled_at.is_(None))
-    return tuple(map(_read_recall, connection.execute(query.order_by(lesson_recalls.c.number))))
+    query = _RECALLS.where(lesson_recalls.c.project == project, lesson_recalls.c.settled_at.is_(None))
+    return tuple(starmap(RecallRow, connection.execute(query.order_by(lesson_recalls.c.number))))
 
 
 def count_recalls(connection: Connection, agent: str | None = None) -> dict[bool | None, int]:
@@ -289,11 +293,6 @@ def count_recalls(connection: Connection, agent: str | None = None) -> dict[bool
     if agent is not None:
         query = query.where(lesson_recalls.c.agent == agent)
     return {row[0]: row[1] for row in connection.execute(query)}
-
-
-def _read_recall(row: Row[Any]) -> RecallRow:
-    facts = (row.id, row.lesson_id, row.agent, row.project, row.entry_id, row.passed)
-    return RecallRow(*facts, why=row.why, created_at=row.created_at)
 
 
 def _list_pairs(connection: Connection, low: str, high: str, limit: int) -> tuple[tuple[str, str], ...]:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
-from pytest_golden.learning.language_model.client import BudgetedModel, LanguageModel, ask, ask_within
+from pytest_golden.learning.language_model.client import LanguageModel, ask, ask_within
 from pytest_golden.learning.language_model.prompting import reflect
 from pytest_golden.trajectory.insight.analysis import analyze_trajectory
 from pytest_golden.trajectory.model import Trajectory
@@ -558,25 +558,6 @@ def test_client_is_not_told_secrets() -> None:
 def test_ask_refuses_a_schema_that_is_none() -> None:
     with pytest.raises(ValueError, match="schema"):
         asyncio.run(ask(Scripted(None), "Word it.", object()))
-
-
-def test_budget_is_shared_by_all_calls() -> None:
-    now = 100.0
-    model = Scripted({"lesson": "a"})
-    budgeted = BudgetedModel(model, 10.0, monotonic=lambda: now)
-    assert asyncio.run(budgeted.complete("1", Lesson)) is not None
-    now = 109.0
-    assert asyncio.run(budgeted.complete("2", Lesson)) is not None
-    now = 110.0
-    assert asyncio.run(budgeted.complete("3", Lesson)) is None
-    assert model.prompts == ["1", "2"]
-
-
-def test_budget_ends_a_call_in_its_middle() -> None:
-    budgeted = BudgetedModel(Scripted({"lesson": "a"}, 600), 0.1)
-    with without_hanging():
-        assert asyncio.run(budgeted.complete("1", Lesson)) is None
-        assert budgeted.was_cut_short
 
 
 def test_asking_within_a_time_gives_the_result() -> None:
