@@ -162,7 +162,7 @@ def ask_store(store: Store) -> Callable[[str], str | None]:
     def ask(text: str) -> str | None:
         with store.read() as connection:
             found = recall_lessons(connection, text)
-        return found[0][0].id.removeprefix("lesson_") if found else None
+        return found[0].lesson.id.removeprefix("lesson_") if found else None
 
     return ask
 

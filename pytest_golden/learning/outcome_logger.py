@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import os
 import re
-import threading
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial, wraps
@@ -26,7 +24,7 @@ from pytest_golden.learning.language_model.client import ask
 from pytest_golden.learning.language_model.prompting import write_prompt
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
-from pytest_golden.learning.outcome_writer import GroupCommit, HandedOver, LoggerCounts, Parcel, wait_for
+from pytest_golden.learning.outcome_writer import LOCK, GroupCommit, HandedOver, LoggerCounts, Parcel, wait_for
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.step import error_text
@@ -44,10 +42,6 @@ _log = logging.getLogger(__name__)
 _SHARED_NAME = "_shared_outcome_logger"
 # Stands for the attributes of a store where there is none.
 _NO_STORE: dict[str, Any] = {}
-_lock = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    # Held while the process forks: otherwise the child could inherit a lock that no thread releases.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 CHECKED_CONFIDENCE = 0.95
 _TASK = """\
 Read back the plan that this piece of work followed, so that it can be followed again for a task like it.
@@ -92,8 +86,8 @@ class OutcomeTrajectoryLogger:
         self._extracts = enable_auto_extraction
         self._counts = LoggerCounts()
         self._is_closed = False
-        self._memories = MemoryStore(memory_store) if isinstance(memory_store, Store) else memory_store
-        self._commit = None if memory_store is None else GroupCommit(self._save)
+        self._memories: Any = MemoryStore(memory_store) if isinstance(memory_store, Store) else memory_store
+        self._commit = GroupCommit(None if memory_store is None else self._save)
 
     @property
     def is_closed(self) -> bool:
@@ -145,20 +139,15 @@ class OutcomeTrajectoryLogger:
             GoldenError: the logger is closed.
         """
         self._refuse_closed()
-        handed = HandedOver(report)
 
         def settle(is_kept: bool) -> None:
-            outcome = handed.make()
+            outcome = handed.outcome()
             self._counts.count("outcomes", outcome.outcome_id, is_kept)
             if is_kept and outcome.success and self._extracts:
                 self._follow(outcome)
 
-        if self._commit is None:
-            settle(True)
-        else:
-            parcel = Parcel(lambda: outcomes.write_outcome(handed.make()), settle)
-            self._commit.put(parcel)
-            handed.kept = parcel.kept
+        handed = HandedOver(report, settle)
+        self._commit.put(handed)
         return handed
 
     async def extract_plan(self, outcome: ProductionOutcome, use_llm: bool = False) -> ExtractedPlan:
@@ -198,14 +187,12 @@ class OutcomeTrajectoryLogger:
 
     async def flush(self) -> None:
         """Wait until everything handed over so far, with its plans and training examples, is stored or lost."""
-        if self._commit is not None:
-            await wait_for(self._commit.flush())
+        await wait_for(self._commit.flush())
 
     async def aclose(self) -> None:
         """Refuse further outcomes and wait as `flush` does. The store stays open."""
         self._is_closed = True
-        if self._commit is not None:
-            self._commit.close()
+        self._commit.close()
         await self.flush()
 
     async def __aenter__(self) -> Self:
@@ -216,8 +203,7 @@ class OutcomeTrajectoryLogger:
         await self.aclose()
 
     def _save(self, memories: list[Mapping[str, Any]]) -> None:
-        if self._memories is not None:
-            self._memories.save_memories(memories)
+        self._memories.save_memories(memories)
 
     def _refuse_closed(self) -> None:
         if self._is_closed:
@@ -225,11 +211,8 @@ class OutcomeTrajectoryLogger:
 
     def _keep_following(
         self, make: Callable[[], Sequence[Mapping[str, Any]]], settle: Callable[[bool], None]
-    ) -> Future[bool] | None:
+    ) -> Future[bool]:
         """Store it after everything that follows by itself, so that a requested plan is the newer one."""
-        if self._commit is None:
-            settle(True)
-            return None
         parcel = Parcel(make, settle)
         self._commit.put_following(parcel)
         return parcel.kept
@@ -285,7 +268,7 @@ def get_outcome_logger(store: MemoryStore | Store | None) -> OutcomeTrajectoryLo
     """Return the logger that all callers with this store share; a new one when it was closed. None stores nothing."""
     # An attribute of the store: a table of loggers would keep both alive as long as the process.
     attributes = _NO_STORE if store is None else vars(store)
-    with _lock:
+    with LOCK:
         logger: OutcomeTrajectoryLogger | None = attributes.get(_SHARED_NAME)
         if logger is None or logger.is_closed:
             logger = attributes[_SHARED_NAME] = OutcomeTrajectoryLogger(store)
@@ -397,7 +380,7 @@ class AgentRun:
     @property
     def outcome(self) -> ProductionOutcome | None:
         """Return the logged outcome; None before the run ended, and when it could not be logged."""
-        return None if self._handed is None else self._handed.make()
+        return None if self._handed is None else self._handed.outcome()
 
     def step(self, name: str) -> None:
         """Record the name of the present step."""
@@ -414,7 +397,7 @@ class AgentRun:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         handed = self._end(error)
-        if handed is not None and handed.kept is not None and not _is_in_loop():
+        if handed is not None and not _is_in_loop():
             handed.kept.result()
 
     async def __aenter__(self) -> Self:

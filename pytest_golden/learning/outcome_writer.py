@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GoldenError, StorageError
-from pytest_golden.learning.outcomes import make_outcome
+from pytest_golden.learning.outcomes import make_outcome, write_outcome
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.trajectory.step import error_text
 
@@ -47,44 +47,17 @@ _KEPT_NAMES = {
     "plans": "plans_extracted",
     "training_examples": "training_examples_stored",
 }
-# One for all counts.
-_lock = threading.Lock()
-
-
-class HandedOver:
-    """A report on its way to the disk. The future `kept` gives True for stored, False for lost; it is None without a store.
-
-    The writing thread makes a large outcome; a small one is made at once.
-    """
-
-    def __init__(self, report: Report) -> None:
-        self.kept: Future[bool] | None = None
-        self._report = report
-        self._lock = threading.Lock()
-        self._outcome: ProductionOutcome | None = None
-        if report.is_small:
-            self.make()
-
-    def make(self) -> ProductionOutcome:
-        """Return the outcome; only the first call makes it."""
-        with self._lock:
-            if self._outcome is None:
-                self._outcome = make_outcome(self._report)
-            return self._outcome
-
-    async def wait(self) -> ProductionOutcome:
-        """Wait until it is stored or lost, and return the outcome."""
-        await wait_for(self.kept)
-        return self.make()
+# One for all counts and the table of loggers.
+LOCK = threading.Lock()
 
 
 class GroupCommit:
     """Take parcels from any thread without making it wait. A save that fails costs a warning.
 
-    `save` saves many memories in one transaction.
+    `save` saves many memories in one transaction; without it, all that is put counts as saved at once.
     """
 
-    def __init__(self, save: Callable[[list[Mapping[str, Any]]], object]) -> None:
+    def __init__(self, save: Callable[[list[Mapping[str, Any]]], object] | None) -> None:
         self._save = save
         self._is_closed = False
         self.forget()
@@ -131,6 +104,9 @@ class GroupCommit:
 
     def _add(self, parcel: Parcel, queue: deque[Parcel]) -> None:
         """Add a parcel to a queue, and start the writing thread unless it runs."""
+        if self._save is None:
+            end([parcel], is_kept=True)
+            return
         with self._lock:
             queue.append(parcel)
             if self._thread is None:
@@ -192,7 +168,7 @@ class GroupCommit:
 
     def _try_to_save(self, memories: Sequence[Mapping[str, Any]]) -> Exception | None:
         try:
-            if memories:
+            if memories and self._save is not None:
                 self._save(list(memories))
         except Exception as error:  # a store of another kind may raise anything
             return error
@@ -222,6 +198,32 @@ class Parcel:
         self.kept.set_running_or_notify_cancel()
 
 
+class HandedOver(Parcel):
+    """A report on its way to the disk. The writing thread makes a large outcome; a small one is made at once."""
+
+    __slots__ = ("_lock", "_outcome", "_report")
+
+    def __init__(self, report: Report, settle: Callable[[bool], None]) -> None:
+        super().__init__(lambda: write_outcome(self.outcome()), settle)
+        self._report = report
+        self._lock = threading.Lock()
+        self._outcome: ProductionOutcome | None = None
+        if report.is_small:
+            self.outcome()
+
+    def outcome(self) -> ProductionOutcome:
+        """Return the outcome; only the first call makes it."""
+        with self._lock:
+            if self._outcome is None:
+                self._outcome = make_outcome(self._report)
+            return self._outcome
+
+    async def wait(self) -> ProductionOutcome:
+        """Wait until it is stored or lost, and return the outcome."""
+        await wait_for(self.kept)
+        return self.outcome()
+
+
 class LoggerCounts:
     """The numbers of outcomes, plans and training examples that a logger stored and lost. Safe between threads."""
 
@@ -231,7 +233,7 @@ class LoggerCounts:
 
     def count(self, kind: str, key: str, is_kept: bool) -> None:
         """Count one as stored or lost; `kind` is a key of `_KEPT_NAMES`. One id counts as stored only once."""
-        with _lock:
+        with LOCK:
             if not is_kept:
                 self._counts[f"{kind}_failed"] += 1
             elif (kind, key) not in self._known:
@@ -242,13 +244,13 @@ class LoggerCounts:
 
     def read(self) -> dict[str, int]:
         """Return all six by name."""
-        with _lock:
+        with LOCK:
             return dict(self._counts)
 
 
-async def wait_for(future: Future[Any] | None) -> None:
+async def wait_for(future: Future[bool]) -> None:
     """Wait for another thread's future; to cancel this wait does not cancel the future."""
-    if future is None or future.done():
+    if future.done():
         return
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
@@ -276,7 +278,7 @@ def _forget_all() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
     # Held while the process forks: otherwise the child could inherit a lock that no thread releases.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 class _Sleepers:

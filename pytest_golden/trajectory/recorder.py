@@ -240,7 +240,7 @@ class TrajectoryRecorder:
         if self.lost_count:
             _LOG.warning("%d steps of trajectory %s could not be written and are lost", self.lost_count, self.id)
 
-    def _end_span(self, step_id: str, duration_ms: float, metadata: dict[str, Any], *, failed: bool) -> None:
+    def _end_span(self, step_id: str, duration_ms: float, metadata: dict[str, Any], failed: bool) -> None:
         told = freeze_mapping("metadata", metadata)
         self._see_forks()
         weight = Importance.CRITICAL if failed else None

@@ -208,19 +208,14 @@ def find_present_step(owner: object) -> str | None:
     return None if present is None else present.step_id
 
 
-class EndsSpan(Protocol):
-    """Keeps the end of a span."""
-
-    def __call__(self, step_id: str, duration_ms: float, metadata: dict[str, Any], *, failed: bool) -> None:
-        """Add to the step what is known only at its end."""
-
-
 class Span:
     """A step that begins with the with-block and gets its duration, and its error, at the end of it."""
 
     __slots__ = ("_begin", "_end", "_notes", "_owner", "_started", "_token", "id")
 
-    def __init__(self, owner: object, begin: Callable[[], str], end: EndsSpan) -> None:
+    def __init__(
+        self, owner: object, begin: Callable[[], str], end: Callable[[str, float, dict[str, Any], bool], None]
+    ) -> None:
         #: The step's id; empty before the block begins.
         self.id = ""
         self._owner = owner
@@ -248,7 +243,7 @@ class Span:
         # A generator that is not read to its end has not failed.
         failed = error is not None and kind is not GeneratorExit
         told = {"error": error_text(error)} if error is not None and failed else {}
-        self._end(self.id, took, {**self._notes, **told}, failed=failed)
+        self._end(self.id, took, {**self._notes, **told}, failed)
 
 
 def error_text(error: BaseException) -> str:

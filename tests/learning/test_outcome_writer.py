@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.learning import outcome_logger as shared_logger
-from pytest_golden.learning import outcome_writer as counting
-from pytest_golden.learning.outcome_writer import GroupCommit, LoggerCounts, Parcel, wait_for
+from pytest_golden.learning.outcome_writer import LOCK, GroupCommit, LoggerCounts, Parcel, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -232,12 +230,11 @@ def test_only_so_many_ids_are_remembered() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-@pytest.mark.parametrize("lock", [counting._lock, shared_logger._lock])
-def test_fork_waits_for_who_holds_the_lock(lock: threading.Lock) -> None:
+def test_fork_waits_for_who_holds_the_lock() -> None:
     is_held = threading.Event()
 
     def hold() -> None:
-        with lock:
+        with LOCK:
             is_held.set()
             time.sleep(0.2)
 
@@ -246,10 +243,10 @@ def test_fork_waits_for_who_holds_the_lock(lock: threading.Lock) -> None:
     is_held.wait(60)
     child = os.fork()
     if child == 0:  # pragma: no cover - the child ends here
-        os._exit(0 if lock.acquire(timeout=60) else 1)
+        os._exit(0 if LOCK.acquire(timeout=60) else 1)
     holder.join()
     assert os.waitpid(child, 0)[1] == 0
-    assert not lock.locked()
+    assert not LOCK.locked()
 
 
 def end(futures: list[Future[bool]]) -> None:
@@ -272,11 +269,10 @@ async def test_all_who_wait_are_woken_by_another_thread() -> None:
     assert not futures[3].cancelled()
 
 
-async def test_nothing_is_waited_for_that_is_done_or_not_there() -> None:
+async def test_nothing_is_waited_for_that_is_done() -> None:
     future: Future[bool] = Future()
     future.set_result(False)
     await wait_for(future)
-    await wait_for(None)
 
 
 def test_end_that_comes_after_the_event_loop_is_closed_troubles_nobody(caplog: pytest.LogCaptureFixture) -> None:

@@ -211,15 +211,10 @@ def _content_replies(content: object) -> Iterator[object]:
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, dict)]
         yield from (part["input"] for part in parts if isinstance(part.get("input"), dict))
-        texts = [part if isinstance(part, str) else _text_of(part) for part in content]
-        if any(texts):
-            yield "".join(texts)
-
-
-def _text_of(part: object) -> str:
-    """Return the text of a part; a thought that came before the answer has none."""
-    text = part.get("text") if isinstance(part, dict) else None
-    return text if isinstance(text, str) else ""
+        # A thought that came before the answer has no text.
+        texts = [part.get("text") if isinstance(part, dict) else part for part in content]
+        if said := "".join(text for text in texts if isinstance(text, str)):
+            yield said
 
 
 MOST_BYTES = 1024 * 1024

@@ -58,11 +58,6 @@ def number_of(value: object) -> float:
         return math.inf
 
 
-def is_lower_better(metric: str) -> bool:
-    """Tell whether lower is better, which is true of latency alone."""
-    return metric == LATENCY
-
-
 @dataclass(frozen=True, slots=True)
 class MetricStatistics(Shape):
     """Figures of the values of a metric, in the metric's own unit.

@@ -24,7 +24,7 @@ from pytest_golden.values.json_form import json_form
 from pytest_golden.values.shape import Shape, VersionedShape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from pytest_golden.trajectory.model import Trajectory
 
@@ -235,21 +235,6 @@ def average_tasks(measurements: Iterable[Measurement]) -> dict[str, float]:
     return {task: mean_of(values[task]) for task in sorted(values)}
 
 
-def summarize_tasks(measurements: Sequence[Measurement], *, lower_is_better: bool) -> TaskMeans | None:
-    """Aggregate the tasks' means of one metric; None when no value belongs to a task."""
-    by_task = average_tasks(measurements)
-    if not by_task:
-        return None
-    worst_task = (max if lower_is_better else min)(by_task, key=by_task.__getitem__)
-    return TaskMeans(
-        macro=mean_of(tuple(by_task.values())),
-        micro=mean_of([measurement.value for measurement in measurements]),
-        worst_task=worst_task,
-        worst=by_task[worst_task],
-        by_task=FrozenDict(by_task),
-    )
-
-
 def compare_task_means(
     before: Mapping[str, float], after: Mapping[str, float], level: float
 ) -> MetricComparison | None:
@@ -383,7 +368,18 @@ class MetricsCollector(VersionedShape):
 
     def across_tasks(self, metric: str) -> TaskMeans | None:
         """Aggregate a metric's means by task; None when no value of it belongs to a task."""
-        return summarize_tasks(self._find(metric, None), lower_is_better=figures.is_lower_better(metric))
+        measurements = self._find(metric, None)
+        by_task = average_tasks(measurements)
+        if not by_task:
+            return None
+        worst_task = (max if metric == LATENCY else min)(by_task, key=by_task.__getitem__)
+        return TaskMeans(
+            macro=mean_of(tuple(by_task.values())),
+            micro=mean_of([measurement.value for measurement in measurements]),
+            worst_task=worst_task,
+            worst=by_task[worst_task],
+            by_task=FrozenDict(by_task),
+        )
 
     @classmethod
     def merge(cls, collectors: Iterable[MetricsCollector]) -> MetricsCollector:
