@@ -17,8 +17,8 @@ from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.learning import gate_results_store as results
 from pytest_golden.learning import store as rows
 from pytest_golden.learning.memories import MemoryDraft, words_of
-from pytest_golden.learning.model import EarlierResult, ProductionOutcome, training_value
-from pytest_golden.learning.outcomes import extract_plan_by_rules
+from pytest_golden.learning.model import EarlierResult, ProductionOutcome
+from pytest_golden.learning.outcomes import extract_plan_by_rules, write_outcome, write_training_example
 from pytest_golden.learning.seen_before import TALLIES, Tally
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.columns import from_ms, storable, to_ms
@@ -165,41 +165,18 @@ def _find_lesson(recorded: RecordedResult, trajectory: str | None) -> _Lesson:
     steps = _read_steps(trajectory)
     outcome = make_outcome(recorded, result, steps)
     plan = extract_plan_by_rules(outcome)
-    training = training_value(outcome, plan)
+    (kept,), (example,) = write_outcome(outcome), write_training_example(outcome, plan)
     message = find_reason(recorded.status, result)
     provenance = make_provenance(recorded, steps)
     ending = "success" if outcome.success else "failure"
     common = [outcome.task_description, outcome.error_message, ending, outcome.context["reasons"], recorded.status]
+    further = [*common, outcome.execution_path, outcome.context["commit"], outcome.context["branch"]]
+    learned = [outcome.task_description, plan.strategy_description, plan.reasoning_pattern, ending]
     return _Lesson(
-        _draft(
-            "outcomes",
-            outcome.outcome_id,
-            training["outcome"],
-            ("production", "outcome", ending),
-            provenance,
-            [*common, outcome.execution_path, outcome.context["commit"], outcome.context["branch"]],
-        ),
-        _draft(
-            "training",
-            training["training_id"],
-            training,
-            ("se_darwin", "training", "production_learning"),
-            provenance,
-            [outcome.task_description, training["plan"]["strategy_description"], plan.reasoning_pattern, ending],
-        ),
+        MemoryDraft(**kept, provenance=provenance, words=storable(words_of(further))),
+        MemoryDraft(**example, provenance=provenance, words=storable(words_of(learned))),
         None if message is None else Tally.begin(message, recorded.project, recorded.occasion),
     )
-
-
-def _draft(
-    kind: str,
-    key: str,
-    value: Mapping[str, Any],
-    tags: tuple[str, ...],
-    provenance: Mapping[str, Any],
-    words: Sequence[Any],
-) -> MemoryDraft:
-    return MemoryDraft((kind, GATE_AGENT), key, value, tags, provenance, storable(words_of(words)))
 
 
 def _read_result(recorded: RecordedResult) -> Mapping[str, Any]:

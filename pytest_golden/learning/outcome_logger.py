@@ -416,26 +416,18 @@ class AgentRun:
         """
         if inspect.isgeneratorfunction(work) or inspect.isasyncgenfunction(work):
             raise TypeError("a generator cannot be logged as a whole: use a with-block inside it")
-        call = self._wrap_coroutine(work) if inspect.iscoroutinefunction(work) else self._wrap_function(work)
-        wrapped: Callable[Arguments, Given] = wraps(work)(call)
-        return wrapped
+        run_work: Callable[..., Any] = work
 
-    def _wrap_function(self, work: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            with self._again() as run:
-                return run.keep_given(work(*args, **kwargs))
+            with AgentRun(self._logger, self._task, self._agent_name) as run:
+                return run.keep_given(run_work(*args, **kwargs))
 
-        return call
+        async def wait(*args: Any, **kwargs: Any) -> Any:
+            async with AgentRun(self._logger, self._task, self._agent_name) as run:
+                return run.keep_given(await run_work(*args, **kwargs))
 
-    def _wrap_coroutine(self, work: Callable[..., Any]) -> Callable[..., Any]:
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            async with self._again() as run:
-                return run.keep_given(await work(*args, **kwargs))
-
-        return call
-
-    def _again(self) -> AgentRun:
-        return AgentRun(self._logger, self._task, self._agent_name)
+        wrapped: Callable[Arguments, Given] = wraps(work)(wait if inspect.iscoroutinefunction(work) else call)
+        return wrapped
 
     def _begin(self) -> Self:
         if self._logger.is_closed:

@@ -29,12 +29,8 @@ _GROUPS = frozenset({"passwords", "secrets", "apikeys"})
 _SECRET_DATA = frozenset({"data", "stringData"})
 _WHOLE_AUTH = "_auth"
 _AUTH = frozenset({"auth", _WHOLE_AUTH})
+_TELLING_NAMES = PRIVATE_MEMBERS | _AUTH | _SECRET_DATA
 _SHORTEST_MEMBER = 16
-
-
-def is_telling_name(name: str) -> bool:
-    """Tell whether `is_secret_field` or `find_inner_test` must check more than this name; cookies are a case of their own."""
-    return name in PRIVATE_MEMBERS or name in _AUTH or name in _SECRET_DATA or _is_group(name)
 
 
 def is_secret_field(mapping: Mapping[Any, Any], name: str, value: str) -> bool:
@@ -300,7 +296,8 @@ def _is_clean(text: str) -> bool:
 @lru_cache(maxsize=4_096)
 def _is_ordinary_name(name: str) -> bool:
     """Tell whether a name in a mapping makes no value secret, whatever the mapping's other keys."""
-    return not (is_telling_name(name) or command_secrets.is_cookie_name(name) or holds_secret(name))
+    is_telling = name in _TELLING_NAMES or _is_group(name) or command_secrets.is_cookie_name(name)
+    return not (is_telling or holds_secret(name))
 
 
 def _same_mapping(value: dict[Any, Any], redacted: dict[Any, Any]) -> Any:

@@ -247,10 +247,8 @@ def _lower_all(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.lower() for word in words))
 
 
-@cache
-def compile_once(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern on first use."""
-    return re.compile(pattern)
+#: Compile a pattern on first use.
+compile_once = cache(re.compile)
 
 
 def lower_each(text: str) -> str:

@@ -13,7 +13,10 @@ from pytest_golden.redaction.rule import MARK, Rule, compile_late, mark_value
 def redact_tokens(text: str, lowered: str, absent: set[int]) -> str:
     """Replace secrets of a known form with the mark; `lowered` and `absent` are those of `rule.apply_rules`."""
     text = rule.apply_rules(_RULES, text, lowered, absent)
-    return _redact_private_keys(text) if "PRIVATE KEY" in text else text
+    if "PRIVATE KEY" not in text:
+        return text
+    begins = ((begin.start(), begin) for begin in _BEGIN.finditer(text))
+    return rule.replace_hits(text, begins, lambda begin: (begin.start(), _block_end(text, begin.end()), MARK))
 
 
 def _mark_sk(match: re.Match[str]) -> str:
@@ -201,11 +204,6 @@ def describe_token(text: str, position: int) -> str | None:
     marks = (*_MARKS, *(word for one in _RULES if one.offset == 0 for word in one.keywords))
     mark = next((mark for mark in marks if text.startswith(mark, position)), None)
     return None if mark is None else f"a token that begins with {mark}"
-
-
-def _redact_private_keys(text: str) -> str:
-    begins = ((begin.start(), begin) for begin in _BEGIN.finditer(text))
-    return rule.replace_hits(text, begins, lambda begin: (begin.start(), _block_end(text, begin.end()), MARK))
 
 
 def _block_end(text: str, start: int) -> int:

@@ -151,11 +151,6 @@ class StepFields(NamedTuple):
     parent_step_id: str | None
 
 
-def make_step(fields: StepFields, moment: datetime) -> Step:
-    """Return the step with that timestamp."""
-    return Step(**fields._asdict(), timestamp=moment)
-
-
 def step_line(fields: StepFields, moment: datetime, *, has_end: bool = False) -> bytes:
     """Return a step's line, the same JSON as `Step.to_dict` but faster; `has_end` reserves space for the offset of its end."""
     step_id, kind, content, duration_ms, metadata, context, importance, parent = fields

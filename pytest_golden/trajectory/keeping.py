@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from pytest_golden.clock import CROCKFORD, millisecond_digits, random_digits
 from pytest_golden.errors import GoldenError
 from pytest_golden.trajectory import jsonlines
-from pytest_golden.trajectory.jsonlines import make_step, read_trajectory
-from pytest_golden.trajectory.step import FrozenSequence
+from pytest_golden.trajectory.jsonlines import read_trajectory
+from pytest_golden.trajectory.step import FrozenSequence, Step
 from pytest_golden.values.frozen import FrozenDict
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class KeptInMemory:
 
     def read(self, start: Trajectory, ended: Trajectory | None) -> Trajectory:
         """Return the trajectory recorded so far."""
-        steps = FrozenSequence(make_step(fields, moment) for fields, moment in self._steps)
+        steps = FrozenSequence(Step(**fields._asdict(), timestamp=moment) for fields, moment in self._steps)
         return replace(ended or start, steps=steps, state_snapshots=FrozenSequence(self._snapshots))
 
 

@@ -120,13 +120,6 @@ def make_term(field: str, operator_: str, value: Any, name: str, path: str = "")
     return QueryTerm(field, operator_, _FIELDS[field].check(name, value))
 
 
-def _check_number(name: str, value: Any) -> float:
-    milliseconds = check_duration(name, value)
-    if milliseconds is None:
-        raise ValueError(f"{name} must be a number of milliseconds")
-    return milliseconds
-
-
 class _Field(NamedTuple):
     """What a field may be compared by, what it may be compared with, and the check of that."""
 
@@ -144,7 +137,7 @@ _FIELDS: Mapping[str, _Field] = {
     "content": _Field((*_SAME, "~"), _TEXT, check_any_text),
     "text": _Field((*_SAME, "~"), _TEXT, check_any_text),
     "error": _Field((*_SAME, "~"), f"true, false, or {_TEXT}", check_any_text),
-    "duration_ms": _Field(_ORDERED, "a number of milliseconds", _check_number),
+    "duration_ms": _Field(_ORDERED, "a number of milliseconds", check_duration),
     "timestamp": _Field(_ORDERED, "a time such as 2026-01-31T12:00:00Z", check_time),
     "under": _Field(_SAME, "the id of a step", check_text),
     "metadata": _Field(

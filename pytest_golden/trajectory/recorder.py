@@ -382,12 +382,31 @@ class Recording:
         """
         if inspect.isasyncgenfunction(work):
             raise TypeError("an asynchronous generator cannot be recorded as a whole: use a with-block inside it")
-        wrap = _wrap_function
-        if inspect.iscoroutinefunction(work):
-            wrap = _wrap_coroutine
-        elif inspect.isgeneratorfunction(work):
-            wrap = _wrap_generator
-        wrapped: Callable[Arguments, Given] = functools.wraps(work)(wrap(self, work))
+        do: Callable[..., Any] = work
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self.make_use():
+                return do(*args, **kwargs)
+
+        async def wait(*args: Any, **kwargs: Any) -> Any:
+            with self.make_use():
+                return await do(*args, **kwargs)
+
+        def give(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            # In a context of its own, so that the reader of the generator does not see its recorder and open spans.
+            context = copy_context()
+            use = self.make_use()
+            context.run(use.__enter__)
+            try:
+                result = yield from _resume_in(context, do(*args, **kwargs))
+            except BaseException as error:
+                context.run(use.__exit__, type(error), error, error.__traceback__)
+                raise
+            context.run(use.__exit__, None, None, None)
+            return result
+
+        wrap = wait if inspect.iscoroutinefunction(work) else give if inspect.isgeneratorfunction(work) else call
+        wrapped: Callable[Arguments, Given] = functools.wraps(work)(wrap)
         return wrapped
 
 
@@ -446,39 +465,6 @@ def _outcome_of(error: BaseException | None) -> TrajectoryOutcome:
     if isinstance(error, TimeoutError):
         return TrajectoryOutcome.TIMEOUT
     return TrajectoryOutcome.ERROR if isinstance(error, Exception) else TrajectoryOutcome.PARTIAL
-
-
-def _wrap_function(whole: Recording, work: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with whole.make_use():
-            return work(*args, **kwargs)
-
-    return call
-
-
-def _wrap_coroutine(whole: Recording, work: Callable[..., Any]) -> Callable[..., Any]:
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        with whole.make_use():
-            return await work(*args, **kwargs)
-
-    return call
-
-
-def _wrap_generator(whole: Recording, work: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        # In a context of its own, so that the reader of the generator does not see its recorder and open spans.
-        context = copy_context()
-        use = whole.make_use()
-        context.run(use.__enter__)
-        try:
-            result = yield from _resume_in(context, work(*args, **kwargs))
-        except BaseException as error:
-            context.run(use.__exit__, type(error), error, error.__traceback__)
-            raise
-        context.run(use.__exit__, None, None, None)
-        return result
-
-    return call
 
 
 def _resume_in(context: Context, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:

@@ -225,7 +225,7 @@ def read_shape(kind: Callable[..., _Kind], mapping: Mapping[str, Any]) -> _Kind:
     """Return the dataclass value whose JSON form this is, as `Shape.from_dict` does."""
     _check_form(kind, mapping)
     given: dict[str, Any] = {}
-    for name, key, kinds, read, is_required in _plan_reading(kind):
+    for name, key, (kinds, read), is_required in _plan_reading(kind):
         item = mapping if key is None else mapping.get(key, _MISSING)
         if item is _MISSING:
             if is_required:
@@ -255,30 +255,17 @@ class _Reader(NamedTuple):
     read: Callable[[str, Any], Any]
 
 
-class _Reading(NamedTuple):
-    """How one field is read. `key` is None if its keys stand beside those of the value that holds it."""
-
-    name: str
-    key: str | None
-    kinds: frozenset[type[Any]]
-    read: Callable[[str, Any], Any]
-    is_required: bool
-
-
 @cache
-def _plan_reading(kind: Any) -> tuple[_Reading, ...]:
+def _plan_reading(kind: Any) -> tuple[tuple[str, str | None, _Reader, bool], ...]:
+    """Return the name, the key, the reader of each field, and whether it is required. The keys of a merged one stand beside the others."""
     hints = hints_of(kind)
     required = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
-    plan: list[_Reading] = []
-    for part in list_parts(kind):
-        if not part.is_field:
-            continue
-        if part.rule.merged:
-            plan.append(
-                _Reading(part.name, None, frozenset(), partial(_read_merged, _find_nested(hints[part.name])), True)
-            )
-        else:
-            plan.append(_Reading(part.name, part.key, *_find_reader(hints[part.name]), part.name in required))
+    plan: list[tuple[str, str | None, _Reader, bool]] = []
+    for name, key, rule, is_field in list_parts(kind):
+        if is_field and rule.merged:
+            plan.append((name, None, _Reader(frozenset(), partial(_read_merged, _find_nested(hints[name]))), True))
+        elif is_field:
+            plan.append((name, key, _find_reader(hints[name]), name in required))
     return tuple(plan)
 
 

@@ -282,19 +282,16 @@ async def exchange(request: Request, *, seconds: float, most_bytes: int = MOST_B
             try:
                 return await _post(httpx2, request, deadline, most_bytes)
             except _PassingError as failure:
-                await _wait_for_another_try(failure, deadline)
+                pause = _PAUSE_SECONDS if failure.after_seconds is None else failure.after_seconds
+                if asyncio.get_running_loop().time() + pause >= deadline:
+                    late = f"{failure}; another try in {pause:.3g} s would be too late"
+                    raise LanguageModelError(late) from None
+                await asyncio.sleep(pause)
             return await _post(httpx2, request, deadline, most_bytes)
     except TimeoutError:
         raise LanguageModelError(f"no answer within {seconds:g} s") from None
     except _PassingError as failure:
         raise LanguageModelError(f"{failure}, twice") from None
-
-
-async def _wait_for_another_try(failure: _PassingError, deadline: float) -> None:
-    pause = _PAUSE_SECONDS if failure.after_seconds is None else failure.after_seconds
-    if asyncio.get_running_loop().time() + pause >= deadline:
-        raise LanguageModelError(f"{failure}; another try in {pause:.3g} s would be too late")
-    await asyncio.sleep(pause)
 
 
 async def _post(http: Any, request: Request, deadline: float, most_bytes: int) -> Any:

@@ -10,7 +10,7 @@ from pytest_golden.storage.columns import STOP_WORDS, find_words
 from pytest_golden.values.frozen import word_set
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pytest_golden.learning.lessons.model import SkillMemory
 
@@ -308,52 +308,43 @@ LASTING = frozenset({Constraint.LIBRARY, Constraint.COMMAND, Constraint.DISK})
 
 
 # The first match counts; its group is the subject.
-_LIMIT_RULES = (
-    (Constraint.LIBRARY, r"No module named ['\"]?(?P<subject>[\w.]+)"),
-    (Constraint.LIBRARY, r"cannot import name ['\"]?(?P<subject>\w+)['\"]? from (?!partially)"),
-    (Constraint.LIBRARY, r"Missing optional dependency ['\"](?P<subject>[\w.-]+)"),
-    (
-        Constraint.LIBRARY,
+_LIMITS: Mapping[Constraint, tuple[str, ...]] = {
+    Constraint.LIBRARY: (
+        r"No module named ['\"]?(?P<subject>[\w.]+)",
+        r"cannot import name ['\"]?(?P<subject>\w+)['\"]? from (?!partially)",
+        r"Missing optional dependency ['\"](?P<subject>[\w.-]+)",
         rf"{_START}(?P<subject>lib[\w.+-]{{1,80}}\.(?:so|dylib|dll)[\w.]{{0,20}}): cannot open shared object",
+        r"Cannot find module ['\"](?P<subject>[^'\"\s]{1,80})['\"]",
+        r"Could not find a version that satisfies the requirement (?P<subject>[\w.-]+)",
+        r"No matching distribution found for (?P<subject>[\w.-]+)",
+        rf"{_START}(?P<subject>[\w.-]{{1,80}}) is not installed\b",
+        r"\b(?:ModuleNotFoundError|ImportError)\b",
     ),
-    (Constraint.LIBRARY, r"Cannot find module ['\"](?P<subject>[^'\"\s]{1,80})['\"]"),
-    (Constraint.LIBRARY, r"Could not find a version that satisfies the requirement (?P<subject>[\w.-]+)"),
-    (Constraint.LIBRARY, r"No matching distribution found for (?P<subject>[\w.-]+)"),
-    (Constraint.LIBRARY, rf"{_START}(?P<subject>[\w.-]{{1,80}}) is not installed\b"),
-    (Constraint.LIBRARY, r"\b(?:ModuleNotFoundError|ImportError)\b"),
-    (Constraint.COMMAND, r"command not found: (?P<subject>[\w.+-]+)"),
-    (Constraint.COMMAND, r"(?:^|[\s:])(?P<subject>[\w.+-]+): (?:command )?not found\b"),
-    (Constraint.COMMAND, r"\bcommand not found\b"),
-    (Constraint.COMMAND, r"['\"](?P<subject>[\w.+-]+)['\"] is not recognized as an internal or external command"),
-    (
-        Constraint.COMMAND,
+    Constraint.COMMAND: (
+        r"command not found: (?P<subject>[\w.+-]+)",
+        r"(?:^|[\s:])(?P<subject>[\w.+-]+): (?:command )?not found\b",
+        r"\bcommand not found\b",
+        r"['\"](?P<subject>[\w.+-]+)['\"] is not recognized as an internal or external command",
         r"exec(?:utable file)?[^\n]{0,40}['\"](?P<subject>[\w.+-]+)['\"][^\n]{0,40}not found in \$?PATH",
-    ),
-    (
-        Constraint.COMMAND,
         rf"{_START}(?P<subject>[\w.+-]{{1,80}}) (?:not found|is not) (?:in|on) (?:the |your )?\$?PATH\b",
     ),
-    (
-        Constraint.DISK,
+    Constraint.DISK: (
         r"No space left on device|\bENOSPC\b|disk (?:is )?full|Disk quota exceeded|not enough (?:space|room) on the disk",
     ),
-    (
-        Constraint.MEMORY,
+    Constraint.MEMORY: (
         r"\bMemoryError\b|Cannot allocate memory|\bENOMEM\b|Unable to allocate [\d.]+ [KMGT]iB|OutOfMemory|out of memory|\bOOM[- ]?killed\b",
     ),
-    (
-        Constraint.NETWORK,
-        r"Connection(?:Refused|Reset|Aborted)?Error\b|Connection (?:refused|reset|aborted|timed out)|\b(?:ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN)\b"
-        r"|(?:Connect|Read)Timeout|(?:connect|read) timed out|Read timed out|NameResolutionError|Name or service not known|Temporary failure in name resolution|nodename nor servname"
-        r"|getaddrinfo failed|Could not resolve host|Network is unreachable|No route to host|Max retries exceeded with url|\bSSLError\b|CERTIFICATE_VERIFY_FAILED|ProxyError"
-        r"|could not (?:connect to|translate host name)|network (?:access )?is (?:disabled|blocked|unavailable|down|unreachable)|no (?:network|internet)\b",
+    Constraint.NETWORK: (
+        r"Connection(?:Refused|Reset|Aborted)?Error\b|Connection (?:refused|reset|aborted|timed out)|\b(?:ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN)\b",
+        r"(?:Connect|Read)Timeout|(?:connect|read) timed out|Read timed out|NameResolutionError|Name or service not known|Temporary failure in name resolution|nodename nor servname",
+        r"getaddrinfo failed|Could not resolve host|Network is unreachable|No route to host|Max retries exceeded with url|\bSSLError\b|CERTIFICATE_VERIFY_FAILED|ProxyError",
+        r"could not (?:connect to|translate host name)|network (?:access )?is (?:disabled|blocked|unavailable|down|unreachable)|no (?:network|internet)\b",
     ),
-    (
-        Constraint.PERMISSION,
-        r"\bPermissionError\b|Permission denied|\b(?:EACCES|EPERM)\b|Operation not permitted|Access (?:is )?denied|AccessDenied|insufficient (?:privilege|permission)s?"
-        r"|Read-only file system|\bEROFS\b|must be owner of|permission denied for (?:table|schema|relation|database)",
+    Constraint.PERMISSION: (
+        r"\bPermissionError\b|Permission denied|\b(?:EACCES|EPERM)\b|Operation not permitted|Access (?:is )?denied|AccessDenied|insufficient (?:privilege|permission)s?",
+        r"Read-only file system|\bEROFS\b|must be owner of|permission denied for (?:table|schema|relation|database)",
     ),
-)
+}
 
 
 def find_limit(error: str | None) -> Limit | None:
@@ -361,8 +352,7 @@ def find_limit(error: str | None) -> Limit | None:
     if not error:
         return None
     read = error if len(error) <= _MOST_OF_ERROR else f"{error[: _MOST_OF_ERROR // 2]}\n{error[-_MOST_OF_ERROR // 2 :]}"
-    for kind, pattern in _LIMIT_RULES:
-        match = re.search(pattern, read, re.IGNORECASE)
-        if match is not None:
+    for kind, pattern in ((kind, pattern) for kind, patterns in _LIMITS.items() for pattern in patterns):
+        if match := re.search(pattern, read, re.IGNORECASE):
             return Limit(kind, (match.groupdict().get("subject") or "").strip("."))
     return None

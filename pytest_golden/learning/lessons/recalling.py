@@ -131,15 +131,8 @@ def _find_typed(
     if not is_typed(text) or asked.classes or asked.kept:
         return
     for skill in _find_candidates(connection, redact(text), agent):
-        texts = (
-            skill.lesson,
-            skill.context,
-            skill.what_failed,
-            skill.what_worked,
-            skill.why,
-            *likeness.list_errors(skill.evidence),
-        )
-        if likeness.holds_all_words(asked, " ".join(texts)):
+        texts = (skill.lesson, skill.context, skill.what_failed, skill.what_worked, skill.why)
+        if likeness.holds_all_words(asked, " ".join((*texts, *likeness.list_errors(skill.evidence)))):
             yield Recalled(skill, _TYPED, RecallReason.WORDS)
 
 

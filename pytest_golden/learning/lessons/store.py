@@ -33,7 +33,6 @@ _log = logging.getLogger(__name__)
 LESSONS = "lessons"
 _LAST_SIGN = "\U0010ffff"
 _MOST_OF_ERROR, _MOST_CAUSES = 2_000, 3
-_AT_ONCE = 500
 # The namespace is `("lessons", agent)`; memories above or below it are not lessons.
 _DEPTH = 2
 
@@ -210,11 +209,9 @@ def list_lessons(connection: Connection, agent: str | None = None) -> Iterator[K
     """Yield all lessons, or one agent's, by agent and id, with the rejected and superseded ones."""
     namespaces = memory_rows.list_namespaces(connection, (LESSONS,)) if agent is None else [(LESSONS, agent)]
     for namespace in (one for one in namespaces if len(one) == _DEPTH):
-        keys = memory_rows.list_keys(connection, namespace)
-        for start in range(0, len(keys), _AT_ONCE):
-            found = memory_rows.find_by_keys(connection, namespace, keys[start : start + _AT_ONCE])
-            for memory in sorted(found, key=lambda one: one.key):
-                yield from _read(memory)
+        found = memory_rows.find_by_keys(connection, namespace, memory_rows.list_keys(connection, namespace))
+        for memory in sorted(found, key=lambda one: one.key):
+            yield from _read(memory)
 
 
 def list_lesson_versions(connection: Connection, agent: str, lesson_id: str) -> tuple[KeptLesson, ...]:
