@@ -6,12 +6,14 @@ same interpreter, platform, processor, view, seal and number of workers.
 
 from __future__ import annotations
 
+import hmac
 import os
 import platform
 import re
+import secrets
 import sys
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,16 +35,19 @@ _ENDINGS = (".dist-info", ".egg-info")
 _PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?$")
 _VERSION_LINE = re.compile(r"^Version: *(\S+)", re.MULTILINE)
 _MOST_OF_HEADER = 4096
+_KEY_BYTES = 32
 
 
 def describe_surroundings(
     projects: Iterable[GoldenProjectConfig], workspace_root: Path, *, search_path: Iterable[str] | None = None
 ) -> dict[str, Any]:
-    """Return JSON-safe facts: `python, implementation, platform, golden, distributions {name: version}` and `venvs`.
+    """Return JSON-safe facts: `python, implementation, platform, golden, distributions {name: version}`, `venvs`, `passed`.
 
-    `venvs` has the `python` and `distributions` of each `venv:`, by its name in the manifest. `search_path` is this
-    process's own by default.
+    `venvs` has the `python` and `distributions` of each `venv:`, by its name in the manifest. `passed` has the variables of
+    `pass_env` that are set and the files of `pass_files` that are there, each with a digest of its value that only this
+    user's key on this machine can make. `search_path` is this process's own by default.
     """
+    projects = tuple(projects)
     distributions = read_distributions(sys.path if search_path is None else search_path)
     return {
         "python": platform.python_version(),
@@ -51,6 +56,7 @@ def describe_surroundings(
         "golden": distributions.pop(_OURS, None),
         "distributions": distributions,
         _VENVS: {venv: _describe_venv(locate_venv(venv, workspace_root)) for venv in _list_venvs(projects)},
+        "passed": dict(_digest_passed(projects, workspace_root)),
     }
 
 
@@ -160,6 +166,35 @@ def _read_version(metadata: Path) -> str:
 
 def _list_venvs(projects: Iterable[GoldenProjectConfig]) -> list[str]:
     return sorted({project.venv for project in projects if project.venv is not None})
+
+
+def _digest_passed(projects: Iterable[GoldenProjectConfig], workspace_root: Path) -> Iterator[tuple[str, str]]:
+    """Yield each passed variable and file with the digest of its value. A value itself must not be recorded, nor be guessed."""
+    variables = {name for project in projects for name in project.pass_env if name in os.environ}
+    files = {name for project in projects for name in project.pass_files}
+    if not variables and not files:
+        return
+    key = _read_key()
+    for name in sorted(variables):
+        yield name, hmac.digest(key, os.fsencode(f"{name}={os.environ[name]}"), "sha256").hex()
+    for name in sorted(files):
+        with suppress(OSError):
+            content = locate_venv(name, workspace_root).read_bytes()
+            yield f"file {name}", hmac.digest(key, os.fsencode(name) + b"=" + content, "sha256").hex()
+
+
+@cache
+def _read_key() -> bytes:
+    """Return this user's key, which is made where there is none. Where none can be kept, each process has its own."""
+    file = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "pytest-golden", "key")
+    key = secrets.token_bytes(_KEY_BYTES)
+    with suppress(OSError, RuntimeError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError), open(file, "xb", opener=partial(os.open, mode=0o600)) as new:
+            new.write(key)
+        kept = file.read_bytes()
+        return kept if len(kept) == _KEY_BYTES else key
+    return key
 
 
 def _list_sites(folder: Path) -> list[Path]:

@@ -148,11 +148,14 @@ class Verifier:
         return runs
 
     def _ask_anew(self, runs: dict[str, ProjectRuns], side: BaseSide) -> dict[str, ProjectRuns]:
-        """Run projects on the base that failed on the head and that earlier runs of the base skipped or could not run."""
-        names = [name for name, one in runs.items() if side.reused and find_unjudged(one) is not None]
+        """Run projects on the base that failed on the head and of which earlier runs tell nothing that could excuse it.
+
+        That is so if they skipped it or could not run it, and also if it failed: perhaps for something that was missing then.
+        """
+        names = [name for name, one in runs.items() if side.reused and _tells_too_little(one)]
         if not names:
             return runs
-        self.say(f"base: running {', '.join(names)}, of which earlier runs tell nothing")
+        self.say(f"base: running {', '.join(names)} anew, since only a run of today can excuse a failure")
         return runs | {name: replace(runs[name], base=one) for name, one in side.run_anew(names).items()}
 
     def _run_again(self, runs: Mapping[str, ProjectRuns], side: BaseSide) -> dict[str, ProjectRuns]:
@@ -206,6 +209,11 @@ class Verifier:
         return BaseFacts(base.ref, base.commit, base.ref_commit, available, reused, reason)
 
 
+def _tells_too_little(project: ProjectRuns) -> bool:
+    base = project.base
+    return project.head.failed and bool(base.failed or base.tally.failed or find_unjudged(project) is not None)
+
+
 def _refuse_gaps(comparisons: Iterable[Comparison], side: BaseSide) -> None:
     """Raise if a failure would be excused by a failure on the base that a gap of the worktree may have caused."""
     excused = [one.runs.name for one in comparisons if one.runs.head.failed and one.runs.base.tally.failed]
@@ -245,7 +253,8 @@ class BaseSide:
         self.reused = False
         self.manifest = self._read_manifest()
         declared = verifier.declared
-        self._setup = self.manifest.setup if self.manifest.setup is not None else declared.setup
+        # The head's own `setup:` would run the change's commands where the base is judged.
+        self._setup = self.manifest.setup
         folder = self._file.parent
         self.key = BaseKey(
             commit=verifier.base.commit,

@@ -110,7 +110,8 @@ def test_what_this_change_broke_is_told_from_what_was_broken_before(
     assert first.code == 1
     assert f"base main ({base[:12]}), head {base[:12]} with edits" in first.err
     assert "base: 4 PASSED, 3 FAILED, from earlier runs" in first.err
-    assert "running same" not in first.err
+    assert "base: running same, more, other anew, since only a run of today can excuse a failure" in first.err
+    assert "head: running same" not in first.err
     assert "2 of 2 passed  0 of 2 passed  this change broke it, and it repeats byte for byte" in first.out
     assert "FAILED: exit code 1, expected 0: no such table: orders" in first.out
     assert "it failed before this change too, for the same reason" in first.out
@@ -387,6 +388,26 @@ def test_failure_that_the_bases_missing_ignored_file_may_have_caused_excuses_not
 
 
 @while_nothing_is_installed
+def test_recorded_failure_of_the_base_excuses_nothing(
+    repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    repository.write(golden_projects__yaml="golden_projects: [{name: a, path: a/run.sh, pass_env: [DB_HOST]}]\n")
+    repository.script("a", 'test -n "$DB_HOST" || { echo "cannot connect" >&2; exit 1; }\n')
+    repository.commit("base")
+    gate = [sys.executable, "-m", "pytest", "--golden", "-q"]
+    assert subprocess.run(gate, cwd=repository.folder, capture_output=True, check=False).returncode == 1
+    repository.script("a", 'echo "cannot connect" >&2; exit 1\n')
+    reused = golden("verify", "--base", "HEAD", "--repeat", "2")
+    assert "base: running a anew" in reused.err
+    assert "it failed before this change too" in reused.out
+    monkeypatch.setenv("DB_HOST", "db.internal")
+    other = golden("verify", "--base", "HEAD", "--repeat", "2")
+    assert other.code == 1
+    assert "from earlier runs" not in other.err
+    assert "this change broke it" in other.out
+
+
 def test_base_that_was_skipped_earlier_is_run_when_the_head_fails(
     repository: Repository, golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,7 +429,7 @@ def test_base_that_was_skipped_earlier_is_run_when_the_head_fails(
     ran = golden("verify", "--base", "HEAD", "--repeat", "1", "--json")
     assert (ran.code, verdicts(ran)) == (1, {"a": "new_regression"})
     assert ran.json["base"]["reused"]
-    assert "of which earlier runs tell nothing" in ran.err
+    assert "base: running a anew" in ran.err
 
 
 # Of this process alone.

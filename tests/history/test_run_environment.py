@@ -6,9 +6,16 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pytest
+
+from pytest_golden.history import run_environment
 from pytest_golden.history.run_environment import compare_surroundings, describe_surroundings, read_distributions
 from pytest_golden.manifest.model import GoldenProjectConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def test_gate_is_described() -> None:
@@ -124,3 +131,48 @@ def test_differences_are_told_with_both_versions() -> None:
     assert compare_surroundings(before, now, venv="v") == (*own, *lines)
     assert compare_surroundings(now, now, venv="v") == ()
     assert compare_surroundings({}, {}, venv="v") == ()
+
+
+@pytest.fixture
+def fresh_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    run_environment._read_key.cache_clear()
+    yield tmp_path / "config" / "pytest-golden" / "key"
+    run_environment._read_key.cache_clear()
+
+
+def describe_passed(workspace: Path) -> dict[str, str]:
+    project = GoldenProjectConfig("a", "a.sh", pass_env=("DB_HOST", "UNSET_HERE"), pass_files=("db.toml", "none.toml"))
+    told: dict[str, str] = describe_surroundings([project], workspace, search_path=())["passed"]
+    return told
+
+
+def test_passed_values_are_told_by_digests_of_this_users_key(
+    tmp_path: Path, fresh_key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert describe_surroundings([GoldenProjectConfig("a", "a.sh")], tmp_path, search_path=())["passed"] == {}
+    assert not fresh_key.exists()
+    monkeypatch.setenv("DB_HOST", "db.internal")
+    (tmp_path / "db.toml").write_text("host = 1")
+    first = describe_passed(tmp_path)
+    assert first.keys() == {"DB_HOST", "file db.toml"}
+    assert fresh_key.stat().st_mode & 0o777 == 0o600
+    run_environment._read_key.cache_clear()
+    assert describe_passed(tmp_path) == first
+    monkeypatch.setenv("DB_HOST", "db.other")
+    (tmp_path / "db.toml").write_text("host = 2")
+    second = describe_passed(tmp_path)
+    assert all(second[name] != first[name] for name in first)
+    monkeypatch.delenv("DB_HOST")
+    assert describe_passed(tmp_path).keys() == {"file db.toml"}
+
+
+def test_where_no_key_can_be_kept_each_process_has_its_own(
+    tmp_path: Path, fresh_key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh_key.parent.parent.write_text("a file in its place")
+    monkeypatch.setenv("DB_HOST", "db.internal")
+    first = describe_passed(tmp_path)
+    assert describe_passed(tmp_path) == first
+    run_environment._read_key.cache_clear()
+    assert describe_passed(tmp_path) != first
