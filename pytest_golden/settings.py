@@ -89,35 +89,35 @@ class Setting:
 SETTINGS: Sequence[Setting] = (
     Setting(
         "golden",
-        "Run the golden projects: alone, or after the tests that are named.",
+        "Run the golden projects, alone or after the given tests.",
         "switch",
         has_ini=False,
         has_environment=False,
     ),
     Setting(
         "golden-manifest",
-        f"The file that declares the golden projects, instead of {MANIFEST_NAME} in the rootdir.",
+        f"Read the golden projects from this file instead of {MANIFEST_NAME} in the rootdir.",
         "path",
     ),
     Setting("golden-projects", 'Golden projects without a manifest: "a.yaml, b.yaml" or "name:path, name:path".'),
     Setting(
         "golden-mode",
-        "In improvement mode a gate without golden projects warns loudly.",
+        "Warn loudly about a gate without golden projects (improvement), or do not (learning).",
         default="improvement",
         choices=("improvement", "learning"),
     ),
     Setting(
-        "golden-require", "Refuse to run without golden projects, and let a skipped one fail.", "switch", default=False
+        "golden-require", "Refuse to run without golden projects, and fail on skipped ones.", "switch", default=False
     ),
     Setting(
         "golden-sandbox",
-        "How a pipeline sees its project's folder: copy-on-write, a private copy, or the better one that works here.",
+        "How a pipeline sees its project's folder: copy-on-write (overlay), a private copy (copy), or the better one that works here (auto).",
         default="auto",
         choices=("auto", "overlay", "copy"),
     ),
     Setting(
         "golden-keep",
-        "Which projects' written files to keep after the run, below .golden/kept.",
+        "Keep the files written by failed projects, or by all, below .golden/kept.",
         default="none",
         choices=("none", "failed", "all"),
     ),
@@ -128,26 +128,26 @@ SETTINGS: Sequence[Setting] = (
     ),
     Setting(
         "golden-floor",
-        "Fail on a weakened floor, or let a person accept it. Not in addopts: a change must not accept itself.",
+        "Fail on a weakened floor (check), or accept it as a person (accept). Not in addopts: a change must not accept itself.",
         default="check",
         choices=("check", "accept"),
         has_ini=False,
     ),
     Setting(
         "golden-store",
-        "Where results are recorded: a file, sqlite:///PATH, postgresql://..., or none. Without it .golden/golden.db in the workspace root.",
+        "Where to record results: a file, sqlite:///PATH, postgresql://..., or none. By default .golden/golden.db in the workspace root.",
         "store",
         environment="GOLDEN_STORE_URL",
     ),
     Setting(
         "golden-learning",
-        "Learn from results and show what is known, only show it (recall), or neither.",
+        "Learn from results and show what is known (on), only show it (recall), or neither (off).",
         default="on",
         choices=("on", "recall", "off"),
     ),
     Setting(
         "golden-update",
-        "Accept the present outputs as baselines, of the projects that ran as expected. Not in addopts, and refused in CI.",
+        "Accept the outputs of projects that ran as expected as their new baselines. Not in addopts, and refused in CI.",
         "switch",
         default=False,
         has_ini=False,
@@ -166,13 +166,13 @@ SETTINGS: Sequence[Setting] = (
     ),
     Setting(
         "golden-shard",
-        "Run only this part of the projects, such as 2/4: shard 2 of 4. The other shards run the rest elsewhere.",
+        "Run only one shard of the projects, such as 2/4: shard 2 of 4. Other machines run the other shards.",
         metavar="I/N",
         has_ini=False,
     ),
     Setting(
         "golden-shard-plan",
-        "The plan of shards that `golden shards plan` wrote, instead of golden_shards.json beside the manifest, if that is there.",
+        "Use this plan of `golden shards plan` instead of golden_shards.json beside the manifest.",
         "path",
     ),
     Setting(

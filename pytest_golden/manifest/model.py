@@ -71,7 +71,7 @@ class Mount(Shape):
     mode: Literal["read", "copy", "write"] = declared(
         "read",
         one_of("read", "copy", "write"),
-        "read, copy (copy-on-write: changes are thrown away) or write (really written: weakens the floor).",
+        "read, copy (copy-on-write: changes are discarded) or write (changes are real: weakens the floor).",
     )
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class Quarantine(Shape):
     until: date = field(
         metadata=as_key(kinds.DAY, "The last day of the quarantine; afterwards the project fails the gate again.")
     )
-    reason: str = field(metadata=as_key(TEXT, "Why its result does not count until then."))
+    reason: str = field(metadata=as_key(TEXT, "Why its result is ignored until then."))
 
     def __post_init__(self) -> None:
         check_fields(self, QUARANTINE_KEYS)
@@ -126,34 +126,34 @@ class DeclaredOutput(Shape):
         None, one_of(*COMPARISONS), "How a file is compared with its baseline. Default: by the suffix of each file."
     )
     ignore_lines: tuple[str, ...] = declared(
-        (), list_of(kinds.PATTERN, one_alone=True), "text: lines in which one of these is found do not count."
+        (), list_of(kinds.PATTERN, one_alone=True), "text: lines that contain a match of one of these are ignored."
     )
     masks: tuple[str, ...] = declared(
-        (), list_of(kinds.PATTERN, one_alone=True), "text, json: what these match in texts counts as equal."
+        (), list_of(kinds.PATTERN, one_alone=True), "text, json: matches of these in texts count as equal."
     )
     ignore_paths: tuple[str, ...] = declared(
         (),
         list_of(kinds.JSON_PATH, one_alone=True),
-        "json: parts that do not count, such as $.run.id, $.rows[0], $.rows[*].at or $..updated_at.",
+        "json: parts to ignore, such as $.run.id, $.rows[0], $.rows[*].at or $..updated_at.",
     )
-    unordered: bool = declared(False, kinds.FLAG, "text, json, table: lines, arrays or rows may stand in any order.")
+    unordered: bool = declared(False, kinds.FLAG, "text, json, table: ignore the order of lines, array items or rows.")
     absolute_tolerance: float = declared(
-        0.0, kinds.TOLERANCE, "json, table: numbers are equal that differ by no more than this."
+        0.0, kinds.TOLERANCE, "json, table: numbers that differ by no more than this are equal."
     )
     relative_tolerance: float = declared(
-        0.0, kinds.TOLERANCE, "json, table: numbers are equal that differ by no more than this part of the larger."
+        0.0, kinds.TOLERANCE, "json, table: numbers that differ by no more than this part of the larger are equal."
     )
     key: tuple[str, ...] = declared(
-        (), list_of(TEXT, one_alone=True), "table: the columns that tell rows apart; they must be unique."
+        (), list_of(TEXT, one_alone=True), "table: the columns that identify a row; they must be unique."
     )
-    ignore_columns: tuple[str, ...] = declared((), list_of(TEXT, one_alone=True), "table: columns that do not count.")
-    schema_only: bool = declared(False, kinds.FLAG, "table: true compares the columns and their types, and no rows.")
+    ignore_columns: tuple[str, ...] = declared((), list_of(TEXT, one_alone=True), "table: columns to ignore.")
+    schema_only: bool = declared(False, kinds.FLAG, "table: compare the columns and their types, but no rows.")
     min_rows: int | None = declared(None, kinds.COUNT, "table: the least number of rows.")
     max_rows: int | None = declared(None, kinds.COUNT, "table: the greatest number of rows.")
     allow_secret: str | None = declared(
         None,
         TEXT,
-        "Why this output may become a baseline although redaction finds a secret in it, such as 'made-up test data'.",
+        "Why this output may become a baseline even if redaction finds a secret in it, such as 'made-up test data'.",
     )
     min_bytes: int | None = declared(None, kinds.BYTES, "exists: the least size; bytes, or 10kB, 2MiB.")
     max_bytes: int | None = declared(None, kinds.BYTES, "exists: the greatest size.")
@@ -192,31 +192,29 @@ class GoldenProjectConfig(Shape):
     command: tuple[str, ...] | None = declared(
         None,
         kinds.COMMAND,
-        "Instead of the runner's command: a list, or a text split as a shell would, without a shell. "
-        "{path} stands for the pipeline. A named runner still reads the steps and judges as it does.",
+        "Replaces the runner's command: a list, or a text that is split as a shell would, but run without a shell. "
+        "{path} stands for the pipeline. A named runner still reads the steps and judges the result.",
     )
     project_dir: str | None = declared(
-        None, TEXT, "The folder that the pipeline sees copy-on-write and works in. Default: the folder of path."
+        None, TEXT, "The working folder of the pipeline, which it sees copy-on-write. Default: the folder of path."
     )
     timeout: float = declared(
-        600.0, kinds.DURATION, "After this time the pipeline is ended: seconds, or 500ms, 90s, 10m, 2h."
+        600.0, kinds.DURATION, "The pipeline is ended after this time: seconds, or 500ms, 90s, 10m, 2h."
     )
     memory_limit: int | None = declared(
-        None, kinds.SIZE, "Resident memory of the whole process tree: bytes, or 500MB, 2GiB. null: none."
+        None, kinds.SIZE, "Resident memory of the whole process tree: bytes, or 500MB, 2GiB. null: no limit."
     )
     network: bool = declared(True, kinds.FLAG, "false cuts the network off, except loopback inside the view.")
     venv: str | None = declared(
-        None, TEXT, "A virtual environment of its own, first on PATH. Default: the environment of the gate."
+        None, TEXT, "The project's virtual environment, first on PATH. Default: the environment of the gate."
     )
     set_env: Mapping[str, str] = field(
         default_factory=FrozenDict,
         hash=False,
-        metadata=as_key(
-            kinds.ENVIRONMENT, "Environment variables with their values. Numbers are taken as they are written."
-        ),
+        metadata=as_key(kinds.ENVIRONMENT, "Environment variables with their values. Numbers are used as written."),
     )
     pass_env: tuple[str, ...] = declared(
-        (), list_of(kinds.VARIABLE), "Names of environment variables that are passed on."
+        (), list_of(kinds.VARIABLE), "Names of environment variables to pass to the pipeline."
     )
     pass_files: tuple[str, ...] = declared(
         (), list_of(TEXT), "Files shown read-only in the view's HOME; the values in them are redacted."
@@ -231,42 +229,40 @@ class GoldenProjectConfig(Shape):
         (), list_of(kinds.COMMAND), "Commands run in the same view after the pipeline; a failing one is an ERROR."
     )
     needs: tuple[str, ...] = declared(
-        (), list_of(kinds.NAME), "Projects declared earlier without whose pass this one is not run."
+        (), list_of(kinds.NAME), "Projects, declared earlier, that must pass before this one runs."
     )
     depends_on: tuple[str, ...] = declared(
-        (), list_of(TEXT), "Patterns of further files that the pipeline reads, for running only what changed."
+        (), list_of(TEXT), "Patterns of further files that the pipeline reads, for --golden-changed."
     )
     quarantine: Quarantine | None = declared(
-        None, record_of(QUARANTINE_KEYS), "It runs and is reported, and does not fail the gate until that day."
+        None, record_of(QUARANTINE_KEYS), "It runs and is reported, but does not fail the gate until a given day."
     )
     tags: tuple[str, ...] = declared(
-        (), list_of(kinds.TAG, one_alone=True), "pytest markers of this project, for -m. One may stand without a list."
+        (), list_of(kinds.TAG, one_alone=True), "pytest markers of this project, for -m. A single one needs no list."
     )
     retries: int = declared(
-        0, kinds.COUNT, "How often a run that is not as expected is tried again. A pass after that is flaky."
+        0, kinds.COUNT, "How often a run that is not as expected is repeated. If it then passes, it is flaky."
     )
-    independent: bool = declared(False, kinds.FLAG, "true: it may run beside other projects under pytest-xdist.")
+    independent: bool = declared(False, kinds.FLAG, "Whether it may run beside other projects under pytest-xdist.")
     steps: str | tuple[str, ...] = declared(
         "auto",
         kinds.STEPS,
-        "Which step readers look at what the pipeline left behind: auto, a name, or a list of names. otel receives"
+        "Which step readers read the files that the pipeline left: auto, a name, or a list of names. otel receives"
         " OpenTelemetry's spans.",
     )
     skip_if_missing: tuple[str, ...] = declared(
-        (), list_of(TEXT), "Programs or Python modules without which it is SKIPPED."
+        (), list_of(TEXT), "Programs or Python modules; if one is missing, the project is SKIPPED."
     )
     cpu_limit: float | None = declared(
-        None, kinds.DURATION, "CPU time of the whole process tree, written like timeout. null: none."
+        None, kinds.DURATION, "CPU time of the whole process tree, in the format of timeout. null: no limit."
     )
     unexpected_files: Literal["allow", "warn", "fail"] = declared(
         "allow",
         one_of("allow", "warn", "fail"),
-        "What to do about written files that no output and no pattern of writes names.",
+        "What to do about written files that match no output and no pattern of writes.",
     )
     writes: tuple[str, ...] = declared(
-        (),
-        list_of(kinds.PATTERN_BELOW),
-        "Patterns of the files that the pipeline is expected to write, below project_dir.",
+        (), list_of(kinds.PATTERN_BELOW), "Patterns of the files that the pipeline may write, below project_dir."
     )
     outputs: tuple[DeclaredOutput, ...] = declared(
         (),
@@ -274,7 +270,7 @@ class GoldenProjectConfig(Shape):
         "Files that it must write, each compared with its baseline below golden_baselines.",
     )
     max_slowdown: float | None = declared(
-        None, kinds.FACTOR, "How many times as long as the median of its own recent passes it may take. null: any."
+        None, kinds.FACTOR, "How many times the median of its own recent passes it may take. null: no limit."
     )
 
     def __post_init__(self) -> None:
@@ -337,14 +333,12 @@ def _unread(schema: Mapping[str, Any]) -> kinds.Kind:
 
 FILE_KEYS = kinds.Table.of(
     (
-        kinds.Key("version", kinds.VERSION, "The version of this file's form: 1."),
+        kinds.Key("version", kinds.VERSION, "The version of the manifest format: 1."),
         kinds.Key(
             "workspace_root", TEXT, "The folder that relative paths resolve against. Default: the manifest's folder."
         ),
-        kinds.Key("require_golden_projects", kinds.FLAG, "true: a manifest without golden projects is an error."),
-        kinds.Key(
-            "defaults", _unread(record_of(DEFAULT_KEYS).schema), "Values for every project that does not say otherwise."
-        ),
+        kinds.Key("require_golden_projects", kinds.FLAG, "Whether a manifest without golden projects is an error."),
+        kinds.Key("defaults", _unread(record_of(DEFAULT_KEYS).schema), "Default values for all projects."),
         kinds.Key(
             "golden_projects",
             _unread(list_of(record_of(PROJECT_KEYS)).schema),
@@ -353,7 +347,7 @@ FILE_KEYS = kinds.Table.of(
         kinds.Key(
             "retired",
             _unread(list_of(record_of(RETIRED_KEYS)).schema),
-            "Golden projects that were taken out on purpose, with the reason.",
+            "Golden projects that were removed on purpose, with the reason.",
         ),
         kinds.Key("setup", kinds.COMMAND, "A command that prepares an environment for golden verify.", nullable=True),
     ),
