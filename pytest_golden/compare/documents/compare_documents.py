@@ -88,7 +88,7 @@ def compare_json(
     try:
         message = _describe(ours, theirs, equality, shown_as, redact)
     except RecursionError:
-        raise UnreadableError(Side.OUTPUT, "nests too deep to be compared with `unordered` and a tolerance") from None
+        raise UnreadableError(Side.OUTPUT, "nests too deep to be compared by value; declare `compare: text`") from None
     return None if message is None else Mismatch(ReasonKind.OUTPUT_DIFFERS, message)
 
 

@@ -67,10 +67,7 @@ class Equality:
         return max(self.absolute, _ARITHMETIC.multiply(self.relative, max(one.copy_abs(), other.copy_abs())))
 
     def is_equal(self, left: Json, right: Json) -> bool:
-        """Compare two values of any kind.
-
-        Recurses only where arrays in any order lie within each other and there is a tolerance.
-        """
+        """Compare two values of any kind."""
         todo = [(left, right)]
         while todo:
             one, other = todo.pop()
@@ -93,11 +90,19 @@ class Equality:
         return NearMatching(ours, theirs, self.is_equal).match(*digests, alone)
 
     def digest(self, value: Json) -> bytes:
-        """Return 16 bytes that are equal for equal values, tolerances aside."""
+        """Return 16 bytes that are equal for equal values, tolerances aside. It recurses with the nesting."""
         if not is_container(value):
             return _digest_scalar(value)
         if id(value) not in self.digests:
-            self._digest_all(value)
+            total = blake2b(kind_of(value).encode(), digest_size=16)
+            if isinstance(value, dict):
+                for key in sorted(value):
+                    total.update(_digest_scalar(key) + self.digest(value[key]))
+            else:
+                parts = list(map(self.digest, value))
+                is_multiset = self.unordered and not isinstance(value, Repeated)
+                total.update(b"".join(sorted(parts) if is_multiset else parts))
+            self.digests[id(value)] = total.digest()
         return self.digests[id(value)]
 
     def _pair_up(self, one: Json, other: Json) -> list[tuple[Json, Json]] | None:
@@ -109,33 +114,6 @@ class Equality:
         if self.unordered and len(one) > 1 and not isinstance(one, Repeated):
             return None if any(self.match(one, other)) else []
         return list(zip(one, other, strict=True))
-
-    def _digest_all(self, value: Json) -> None:
-        """Digest containers from the innermost out."""
-        todo: list[tuple[Json, bool]] = [(value, False)]
-        while todo:
-            container, is_ready = todo.pop()
-            if id(container) in self.digests:
-                continue
-            if is_ready:
-                self.digests[id(container)] = self._digest_container(container)
-                continue
-            todo.append((container, True))
-            members = container.values() if isinstance(container, dict) else container
-            todo.extend((member, False) for member in members if is_container(member))
-
-    def _digest_container(self, container: Json) -> bytes:
-        total = blake2b(kind_of(container).encode(), digest_size=16)
-        if isinstance(container, dict):
-            for key in sorted(container):
-                total.update(_digest_scalar(key) + self.digest(container[key]))
-            return total.digest()
-        parts = [self.digest(item) for item in container]
-        if self.unordered and not isinstance(container, Repeated):
-            parts.sort()
-        for part in parts:
-            total.update(part)
-        return total.digest()
 
 
 def difference_of(one: Decimal, other: Decimal) -> Decimal:
