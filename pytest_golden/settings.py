@@ -180,6 +180,20 @@ SETTINGS: Sequence[Setting] = (
         "Run the pipelines on the workers of an existing Dask cluster: dask://HOST:8786, or dask+tls://.",
         metavar="URL",
     ),
+    Setting(
+        "golden-workspace",
+        "Run the projects of this folder instead of those in the manifest's workspace_root, as `golden verify` does.",
+        "path",
+        has_ini=False,
+        has_environment=False,
+    ),
+    Setting(
+        "golden-python",
+        "The Python of pipelines that declare no venv, instead of the one that runs pytest.",
+        "path",
+        has_ini=False,
+        has_environment=False,
+    ),
     Setting("golden-junit", "Write the results as JUnit XML.", "path"),
     Setting("golden-json", "Write the gate report as JSON.", "path"),
     Setting("golden-html", "Write the gate report as one HTML file that needs no network.", "path"),
@@ -213,6 +227,8 @@ class GoldenSettings:
     shard: str | None
     shard_plan: Path | None
     gateway: str | None
+    workspace: Path | None
+    python: Path | None
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         vars(self).update(values)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.comparison import Comparison, SideRuns
     from pytest_golden.settings import GoldenSettings
     from pytest_golden.verify.gates import BaseCommit, HeadCommit
@@ -107,16 +108,24 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
 
         return _show(arguments, model.Verification(model.BaseFacts(arguments.base, reason=str(error)), head))
     floor = arguments.floor or settings.floor
-    place = GatePlace(manifest, clean_environment(os.environ))
-    if settings.store is not None:
-        place = use_store(place, settings.store)
     with PrivateFolder(outside=checkout) as private, ExitStack() as held:
-        gate = start_gate(place, private.path, "head", ["--golden-base", base.commit, "--golden-floor", floor])
-        held.callback(gate.process.end)
-        # The gate starts up meanwhile, so what is imported from here on costs no time.
         from pytest_golden.manifest.reader import load_manifest
 
         declared = load_manifest(manifest)
+        try:
+            place = _prepare(manifest, declared, base, checkout, private.path, held)
+        except GoldenError as error:
+            from pytest_golden.verify import model, service
+
+            facts = model.BaseFacts(
+                base.ref, base.commit, base.ref_commit, reason=service.tell_broken_base(error, declared.workspace_root)
+            )
+            return _show(arguments, model.Verification(facts, head))
+        if settings.store is not None:
+            place = use_store(place, settings.store)
+        gate = start_gate(place, private.path, "head", ["--golden-base", base.commit, "--golden-floor", floor])
+        held.callback(gate.process.end)
+        # The gate starts up meanwhile, so what is imported from here on costs no time.
         turn = held.enter_context(ExitStack())
         # Runs right after the lock is released, so that this is imported while the pipelines run.
         turn.callback(_load_what_the_end_needs)
@@ -148,6 +157,23 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
             )
             found = verifier.run()
     return _show(arguments, found)
+
+
+def _prepare(
+    manifest: Path, declared: Manifest, base: BaseCommit, checkout: Path, private: Path, held: ExitStack
+) -> GatePlace:
+    """Return where the head's gates run: outside of the change, where the base has a manifest."""
+    environment = clean_environment(os.environ)
+    if base.manifest is None:
+        return GatePlace(manifest, environment)
+    from pytest_golden.verify.base_worktree import BaseWorktree, JudgedHead, make_judge, read_manifest_of
+
+    passed = frozenset(name for project in declared.projects for name in project.pass_env)
+    setup = read_manifest_of(base).setup
+    tree = BaseWorktree(checkout, private, base.commit, "judge")
+    held.callback(tree.close)
+    head = JudgedHead(checkout, manifest, declared.workspace_root, environment, passed, setup)
+    return make_judge(tree, private / "judging", head, base.manifest)
 
 
 def _describe(base: BaseCommit, head: HeadCommit) -> str:

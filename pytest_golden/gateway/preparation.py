@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.gateway import view as views
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.resolution import ProjectUnusableError, write_stand_ins
+from pytest_golden.gateway.resolution import ProjectUnusableError, find_prefix, write_stand_ins
 from pytest_golden.gateway.runners.runner import find_missing_modules
 from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below, find_sockets
 from pytest_golden.gateway.view import CopyView, HiddenPlaces, OverlayView, View, is_below, select_hidden
@@ -244,7 +244,7 @@ def build_path_variable(project: ResolvedProject, environ: Mapping[str, str]) ->
 
     Relative entries are dropped: they would mean another folder inside the view.
     """
-    folders = [str(Path(project.python).parent), str(Path(sys.executable).parent)]
+    folders = [str(Path(project.python).parent), str(Path(project.gate_python).parent)]
     folders += [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
     return os.pathsep.join(dict.fromkeys(folders))
 
@@ -266,8 +266,10 @@ def build_environment(
         **FIXED,
         "GOLDEN_STEPS": steps_file,
     }
-    prefix = project.venv if project.venv is not None else Path(sys.prefix)
-    if project.venv is not None or sys.prefix != sys.base_prefix:
+    prefix = project.venv if project.venv is not None else find_prefix(project.gate_python)
+    is_own = project.gate_python == sys.executable
+    is_virtual = sys.prefix != sys.base_prefix if is_own else (prefix / "pyvenv.cfg").exists()
+    if project.venv is not None or is_virtual:
         clean["VIRTUAL_ENV"] = str(prefix)
     return {**clean, **runner, **passed_variables(project, environ), **project.config.set_env}
 

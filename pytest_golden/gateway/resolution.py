@@ -38,19 +38,25 @@ class ResolvedMount:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedProject:
-    """A golden project with its paths made absolute, links in the folders followed."""
+    """A golden project with its paths made absolute, links in the folders followed.
+
+    `python` runs it; `gate_python` is that of projects without a `venv`.
+    """
 
     config: GoldenProjectConfig
     file: Path
     project_dir: Path
     venv: Path | None
     python: str
+    gate_python: str
     mounts: tuple[ResolvedMount, ...]
     pass_files: tuple[Path, ...]
 
 
-def resolve_project(config: GoldenProjectConfig, workspace_root: Path) -> ResolvedProject:
-    """Resolve all of a project's paths.
+def resolve_project(
+    config: GoldenProjectConfig, workspace_root: Path, gate_python: str = sys.executable
+) -> ResolvedProject:
+    """Resolve all of a project's paths. `gate_python` runs it where it declares no `venv`.
 
     Raises:
         ProjectUnusableError: one of them does not exist, cannot be read, or lies where it may not.
@@ -79,7 +85,8 @@ def resolve_project(config: GoldenProjectConfig, workspace_root: Path) -> Resolv
         file=file,
         project_dir=project_dir,
         venv=venv,
-        python=sys.executable if venv is None else _find_python(venv),
+        python=gate_python if venv is None else _find_python(venv),
+        gate_python=gate_python,
         mounts=tuple(ResolvedMount(_resolve(m.path, workspace_root, "mounts"), m.mode) for m in config.mounts),
         pass_files=tuple(_resolve(name, workspace_root, "pass_files") for name in config.pass_files),
     )
@@ -121,6 +128,11 @@ def _require_readable(path: Path) -> None:
         raise ProjectUnusableError(
             Problem.PERMISSION_DENIED, f"{path} cannot be read: permission denied; check its mode and owner"
         )
+
+
+def find_prefix(python: str) -> Path:
+    """Return the folder of the environment that a Python belongs to."""
+    return Path(sys.prefix) if python == sys.executable else Path(python).parent.parent
 
 
 def _find_python(venv: Path) -> str:

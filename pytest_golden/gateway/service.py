@@ -27,7 +27,7 @@ from pytest_golden.gateway.model import (
 from pytest_golden.gateway.outcome import Keeping, add_findings, build_outcome, explain_os_error, outcome_not_started
 from pytest_golden.gateway.preparation import Prepared, build_path_variable, find_missing, passed_variables, prepare
 from pytest_golden.gateway.process import Supervisor
-from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, resolve_project
+from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, find_prefix, resolve_project
 from pytest_golden.gateway.runners.choice import find_runner_command
 from pytest_golden.gateway.runners.runner import PipelineFile
 from pytest_golden.gateway.scratch import remove_tree
@@ -80,6 +80,7 @@ class ExecutionGateway:
         redactors: callables text -> text, applied before the built-in redaction.
         log_folder: where logs are kept; nowhere by default.
         keep_if: tells whether what a run wrote is kept below `.golden/kept`, given its outcome.
+        python: runs the projects that declare no `venv`; the gate's own by default.
         unwatched: paths that belong to no project and are not copied: the gate itself writes there.
         reads: records which files each pipeline reads, into its trajectory's metadata; closed with the gateway.
     """
@@ -96,11 +97,13 @@ class ExecutionGateway:
         redactors: Iterable[Callable[[str], str]] = (),
         log_folder: Path | None = None,
         keep_if: KeepIf | None = None,
+        python: str = sys.executable,
         unwatched: Iterable[Path] = (),
         reads: ReadRecorder | None = None,
     ) -> None:
         self.workspace_root = Path(os.path.realpath(workspace_root))
-        self._roots = (self.workspace_root, *roots)
+        self._python = python
+        self._roots = (self.workspace_root, *roots, *([] if python == sys.executable else [find_prefix(python)]))
         self._environ = os.environ if environ is None else environ
         self._find_command = find_command
         self._plugged_readers = {reader.name: reader for reader in step_readers}
@@ -161,7 +164,7 @@ class ExecutionGateway:
         """
         for project in projects:
             try:
-                self._frozen[project.name] = project, resolve_project(project, self.workspace_root)
+                self._frozen[project.name] = project, resolve_project(project, self.workspace_root, self._python)
             except ProjectUnusableError as problem:
                 self._frozen[project.name] = project, problem
 
@@ -235,7 +238,7 @@ class ExecutionGateway:
     def _resolve(self, project: GoldenProjectConfig) -> ResolvedProject:
         config, known = self._frozen.get(project.name, (None, None))
         if known is None or config != project:
-            return resolve_project(project, self.workspace_root)
+            return resolve_project(project, self.workspace_root, self._python)
         if isinstance(known, ProjectUnusableError):
             raise known
         return known

@@ -15,7 +15,7 @@ from pytest_golden.history.checkout import Checkout, read_checkout
 from pytest_golden.history.git import SUBMODULE_MODE, find_commit, run_git, run_git_raw, split_paths
 from pytest_golden.regression.gate_configuration import compare_gate_files, list_gate_files
 from pytest_golden.regression.model import OutputChange
-from pytest_golden.regression.verdict import ChangedBaseline
+from pytest_golden.regression.verdict import ChangedBaseline, Weakening, WeakeningKind
 from pytest_golden.regression.wording import name_some, show_path
 from pytest_golden.settings import MANIFEST_NAME
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.regression.verdict import Weakening
 
 _LONGEST_SECONDS = 600
 # How a manifest declares its projects, in YAML or in JSON.
@@ -106,6 +105,12 @@ def find_manifest_at(manifest: Path, commit: str, default: Path | None = None) -
         f"the base {commit[:12]} has no {manifest.name}, and it is not clear which of its manifests became this one, "
         f"since the change edits or removes {name_some(touched, _MOST_NAMED)}: make a change that only moves one manifest, or only adds this one."
     )
+
+
+def tell_move(was: Path, now: Path, root: Path) -> Weakening:
+    """Return the weakening that a moved manifest is, with its paths from a folder."""
+    old, new = (os.path.relpath(path, root) for path in (was, now))
+    return Weakening(None, WeakeningKind.MANIFEST, f"the manifest moved from {old} to {new}", old, new)
 
 
 def find_checkout(folder: Path) -> Path:

@@ -77,13 +77,13 @@ def compare_gate_files(
         base: the content of each file of `list_gate_files` that was there.
         head: that of each one that is there now.
     """
-    sides = [_find_configuration(folder, configuration, files) for files in (base, head)]
+    sides = [find_configuration(folder, files, configuration) for files in (base, head)]
     conftests = sorted(path for path in {*base, *head} if PurePosixPath(path).name == CONFTEST)
     acts = (_compare_conftests(path, base.get(path), head.get(path)) for path in conftests)
     return (*_compare_configurations(*sides), *chain.from_iterable(acts))
 
 
-def _find_configuration(folder: str, configuration: str | None, files: Mapping[str, bytes]) -> Configuration:
+def find_configuration(folder: str, files: Mapping[str, bytes], configuration: str | None = None) -> Configuration:
     """Find the configuration that pytest reads: the named one, or the first one in the folder or in one above."""
     places = (PurePosixPath(folder), *PurePosixPath(folder).parents)
     found = (

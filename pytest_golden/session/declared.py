@@ -6,7 +6,7 @@ The id of this session's gate, the same for the controller and all workers; its 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,18 +86,20 @@ def read_declared(settings: GoldenSettings, default_manifest: Path, rootdir: Pat
     if settings.projects is not None:
         declared = _read_inline(settings.projects, settings.manifest, rootdir)
     else:
-        declared = _read_file(settings.manifest or default_manifest, rootdir)
+        declared = _read_file(settings.manifest or default_manifest, rootdir, settings.workspace)
     if (settings.require or declared.manifest.require_golden_projects) and not declared.projects:
         message = f"{declared.label} declares no golden projects, and they are required: declare one."
         raise SettingsError(message)
     return declared
 
 
-def _read_file(path: Path, rootdir: Path) -> Declared:
+def _read_file(path: Path, rootdir: Path, workspace: Path | None) -> Declared:
     if not path.exists():
         message = f"{path} is not there, so no golden projects are declared: run `golden init` to write a first one."
         raise SettingsError(message)
     manifest = load_manifest(path)
+    if workspace is not None:
+        manifest = replace(manifest, workspace_root=workspace)
     return Declared(manifest, _by_name(manifest), path, _node_prefix(path, rootdir))
 
 

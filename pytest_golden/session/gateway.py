@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,7 +118,8 @@ class OwnGateway:
         return ExecutionGateway(
             root,
             view=settings.sandbox,
-            roots=(config.rootpath,),
+            roots=(config.rootpath, *_list_judged(settings)),
+            python=sys.executable if settings.python is None else str(settings.python),
             find_command=lambda project: find_command(config, project),
             step_readers=tuple(_flatten(hook.pytest_golden_step_readers())),
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
@@ -126,6 +128,16 @@ class OwnGateway:
             unwatched=(*accepted, *written, *_list_growing_reports(config, root)),
             reads=_record_reads(root) if settings.reads else None,
         )
+
+
+def _list_judged(settings: GoldenSettings) -> list[Path]:
+    """Return the checkout that is judged from outside: its projects may read what lies beside the workspace."""
+    if settings.workspace is None:
+        return []
+    from pytest_golden.history.git import find_top
+
+    top = find_top(settings.workspace)
+    return [] if top is None else [top]
 
 
 def _list_growing_reports(config: pytest.Config, root: Path) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.regression.model import ReasonKind, ResultStatus, error_result
 from pytest_golden.regression.rules import blame_setting_for_skip
-from pytest_golden.regression.verdict import RegressionCheckResult, Weakening, WeakeningKind, fails_the_gate
+from pytest_golden.regression.verdict import RegressionCheckResult, Weakening, fails_the_gate
 from pytest_golden.report.result_text import summarize_reasons
 from pytest_golden.session.declared import find_default_manifest
 from pytest_golden.session.item import find_category, place_crash, read_result, tell_known
@@ -234,6 +235,7 @@ class FloorCheck:
         self._recorder = recorder
         self._earlier = earlier
         self._accepts_outputs = settings.update
+        self._workspace = settings.workspace
         self._changed_baselines: tuple[ChangedBaseline, ...] = ()
         # What is weaker beside the projects: where the manifest is, and what pytest is told about the gate.
         self._around: list[Weakening] = []
@@ -287,7 +289,7 @@ class FloorCheck:
         if path is None:
             message = "--golden-base compares manifests, and --golden-projects has none: give one or the other."
             raise SettingsError(message)
-        from pytest_golden.history.base_files import find_manifest_at, read_base_manifest
+        from pytest_golden.history.base_files import find_manifest_at, read_base_manifest, tell_move
 
         base, place = read_base_manifest(path, ref), path
         if base.text is None:
@@ -298,9 +300,7 @@ class FloorCheck:
                 )
                 return None
             base, place = read_base_manifest(found, ref), found
-            was, now = (os.path.relpath(one, self._config.rootpath) for one in (found, path))
-            message = f"the manifest moved from {was} to {now}"
-            self._around.append(Weakening(None, WeakeningKind.MANIFEST, message, was, now))
+            self._around.append(tell_move(found, path, self._config.rootpath))
         return None if base.text is None else self._parse_base(base, base.text, place)
 
     def _parse_base(self, base: BaseManifest, text: str, path: Path) -> _Base | None:
@@ -308,6 +308,8 @@ class FloorCheck:
 
         try:
             manifest = parse_manifest(text, f"{base.ref}:{path.name}", path.parent)
+            if self._workspace is not None:
+                manifest = replace(manifest, workspace_root=self._workspace)
             return _Base(manifest, path.parent, base.commit)
         except ManifestError as error:
             told = f"the manifest of the base {base.ref} cannot be read, so the floor cannot be compared: {error}"

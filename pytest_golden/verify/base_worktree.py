@@ -9,23 +9,26 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import site
 import sys
 import tempfile
 import venv
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from pytest_golden.errors import GoldenError
+from pytest_golden.compare.baselines import BASELINES_FOLDER
+from pytest_golden.errors import GoldenError, ManifestError
 from pytest_golden.gateway.scratch import LivingFolder
 from pytest_golden.gateway.view import find_linked_sources
 from pytest_golden.history import git
-from pytest_golden.history.base_files import find_manifest_at
+from pytest_golden.history.base_files import find_manifest_at, read_base_manifest
 from pytest_golden.history.checkout import read_checkout
 from pytest_golden.history.git import run_git
 from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
+from pytest_golden.regression.gate_configuration import CONFIGURATIONS, find_configuration, list_gate_files
 from pytest_golden.regression.unexpected import is_named
 from pytest_golden.regression.wording import name_some
 from pytest_golden.storage.folder import PRIVATE_PREFIX
@@ -35,7 +38,7 @@ from pytest_golden.verify.gates import BaseCommit, BrokenDownError, ChildProcess
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.regression.model import GoldenProjectResult
 
 _FOLDER_PREFIX = f"{PRIVATE_PREFIX}{os.getuid()}-"
@@ -49,6 +52,8 @@ HEAD_VARIABLE = "GOLDEN_HEAD"
 #: An hour: a setup may compile or download a lot.
 SETUP_SECONDS = 3600.0
 # Sorts after the `.pth` files that the setup installs, so that its packages come first.
+# What Python and pytest heed: of a judge they are not the change's to set.
+_OF_PYTHON = ("PYTHON", "PYTEST_")
 _HEAD_LINK = "zzz-of-the-head.pth"
 _PROGRAMS = ("pip", "pip3")
 _PROGRAM_MODE = 0o755
@@ -76,6 +81,24 @@ def find_base(manifest: Path, ref: str, head: HeadCommit) -> BaseCommit:
     return BaseCommit(ref, meant, commit, find_manifest_at(manifest, commit))
 
 
+def read_manifest_of(base: BaseCommit) -> Manifest:
+    """Read the base's manifest.
+
+    Raises:
+        GoldenError: the base has none, it cannot be used, or git cannot tell.
+    """
+    from pytest_golden.manifest.reader import parse_manifest
+
+    place = base.manifest
+    text = None if place is None else read_base_manifest(place, base.commit).text
+    if place is None or text is None:
+        raise GoldenError("the base has no manifest")
+    try:
+        return parse_manifest(text, f"{base.commit[:12]}:{place.name}", place.parent)
+    except ManifestError as error:
+        raise GoldenError(f"the base's manifest cannot be used: {error}") from None
+
+
 class PrivateFolder(LivingFolder):
     """A folder of one verification, outside the checkout."""
 
@@ -99,11 +122,25 @@ def find_temporary_folder(outside: Path) -> Path:
     return Path(os.path.realpath("/var/tmp")) if place.is_relative_to(outside) else place
 
 
+class JudgedHead(NamedTuple):
+    """The checkout that is judged: its root, manifest, workspace root and environment, and the names of passed variables.
+
+    `base_setup` installs the base.
+    """
+
+    checkout: Path
+    manifest: Path
+    workspace_root: Path
+    environment: Mapping[str, str]
+    passed: frozenset[str]
+    base_setup: Sequence[str] | None
+
+
 class BaseWorktree:
     """A worktree of one commit below a private folder. Call `close` to remove it."""
 
-    def __init__(self, checkout: Path, private: Path, commit: str) -> None:
-        self.root = private / _WORKTREE_NAME
+    def __init__(self, checkout: Path, private: Path, commit: str, name: str = _WORKTREE_NAME) -> None:
+        self.root = private / name
         self._checkout = checkout
         _forget_abandoned(checkout)
         # The repository's hooks are meant for the person's own checkouts.
@@ -124,6 +161,59 @@ class BaseWorktree:
     def find_gaps(self) -> tuple[str, ...]:
         """Name what the head's checkout has and this worktree lacks, and how to get it: a project may fail for that alone."""
         return (*_find_submodules(self._checkout, self.root), *_find_pointers(self._checkout, self.root))
+
+
+def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead, base_manifest: Path) -> GatePlace:
+    """Make a worktree of the base the judge of a checkout, and return where its gates run.
+
+    Configuration, conftests and what they import are the base's. The head's manifest and baselines are put there as data:
+    whatever they ask less of the floor is told beside the results. The pipelines' files stay in the head's checkout.
+
+    Raises:
+        GoldenError: the base's environment cannot be made.
+    """
+    manifest = tree.root / os.path.relpath(head.manifest, head.checkout)
+    _replace(tree.root / os.path.relpath(base_manifest, head.checkout), None)
+    _replace(manifest, head.manifest)
+    _replace(manifest.parent / BASELINES_FOLDER, head.manifest.parent / BASELINES_FOLDER)
+    files = list_gate_files(os.path.relpath(manifest.parent, tree.root), None, ())
+    texts = {path: (tree.root / path).read_bytes() for path in files if (tree.root / path).is_file()}
+    if not find_configuration(os.path.relpath(manifest.parent, tree.root), texts).file:
+        # Else pytest would look for a configuration above the worktree, in folders that others may write to.
+        (tree.root / CONFIGURATIONS[0]).touch()
+    options: tuple[str, ...] = (f"--golden-workspace={head.workspace_root}",)
+    python, environment = sys.executable, head.environment
+    if find_sources_below(head.checkout):
+        # The head is installed here: the judge runs where the base is installed instead, the pipelines run here.
+        made = BaseEnvironment(head.checkout, tree.root, private, environment).prepare(manifest, head.base_setup)
+        python, options = made.python, (*options, f"--golden-python={sys.executable}")
+    kept = {
+        name: value for name, value in environment.items() if name in head.passed or not name.startswith(_OF_PYTHON)
+    }
+    return GatePlace(manifest, kept, python, options, judged=head.checkout)
+
+
+def _replace(place: Path, content: Path | None) -> None:
+    """Put a copy of a file or folder of the head in a place of the worktree; nothing if the head has none."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
+    if content is None or not content.exists():
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if content.is_dir():
+        shutil.copytree(content, place, symlinks=True, copy_function=_link_or_copy)
+    else:
+        shutil.copyfile(content, place)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    """Copy a baseline, which may be large, without its bytes where that is possible."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copyfile(source, target, follow_symlinks=False)
 
 
 def _forget_abandoned(checkout: Path) -> None:
@@ -192,6 +282,7 @@ class BaseEnvironment:
         if setup is None:
             self._refuse_installed_head()
             return GatePlace(manifest, self._environment)
+        self._private.mkdir(exist_ok=True)
         prefix = self._private / "environment"
         python = _make_environment(prefix)
         told = {

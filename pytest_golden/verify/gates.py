@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import site
 import subprocess
 import sys
 from contextlib import suppress
@@ -54,6 +55,7 @@ _NOT_HANDED_ON = frozenset(
     }
 )
 _STORE_URL_VARIABLE = "GOLDEN_STORE_URL"
+_JUDGE = "pytest_golden.verify.judge_child"
 _INTERNAL = "INTERNALERROR>"
 _PACKAGES = "site-packages"
 _MOST_KEPT_BYTES = 1_048_576
@@ -100,12 +102,16 @@ class BaseCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GatePlace:
-    """Where a side's gates run: its manifest, the interpreter that runs pytest, and the environment."""
+    """Where a side's gates run: its manifest, the interpreter that runs pytest, and the environment.
+
+    `judged` is the checkout whose change is judged: none of its plug-ins is loaded. None for a person's own gate.
+    """
 
     manifest: Path
     environment: Mapping[str, str]
     python: str = sys.executable
     options: tuple[str, ...] = ()
+    judged: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +143,11 @@ def start_gate(
     # Options are `--name=value` in one word: without a configuration file pytest takes a separate path for a test path,
     # and derives its rootdir from all of them.
     # It runs in the manifest's folder, as when a person runs it: pytest finds its configuration and conftest from there.
+    # Isolated, Python neither looks into the current folder nor heeds variables or the user's own packages.
+    isolated = ("-E", "-P") if site.ENABLE_USER_SITE and __file__.startswith(site.getusersitepackages()) else ("-I",)
+    pytest = ("-m", "pytest") if place.judged is None else (*isolated, "-m", _JUDGE, str(place.judged))
     argv = [
-        *(place.python, "-m", "pytest", "--golden", f"--golden-manifest={manifest}", f"--golden-json={report}"),
+        *(place.python, *pytest, "--golden", f"--golden-manifest={manifest}", f"--golden-json={report}"),
         *("--maxfail=0", *place.options, *arguments, *(f"{manifest.name}::{one}" for one in projects)),
     ]
     log = folder / f"{name}.log"

@@ -10,20 +10,28 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER, match_outputs
-from pytest_golden.errors import GoldenError, ManifestError, SettingsError
+from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.history import base_files
-from pytest_golden.manifest.reader import load_manifest, parse_manifest
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression import comparison
 from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns, find_unjudged
+from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import WeakeningKind
 from pytest_golden.settings import NO_STORE
 from pytest_golden.verify import gates
-from pytest_golden.verify.base_worktree import BaseEnvironment, BaseWorktree, find_missing_inputs, find_setup_seconds
+from pytest_golden.verify.base_worktree import (
+    BaseEnvironment,
+    BaseWorktree,
+    find_missing_inputs,
+    find_setup_seconds,
+    read_manifest_of,
+)
 from pytest_golden.verify.failures import identify_failure
 from pytest_golden.verify.gates import BrokenDownError, finish_gate, result_of, start_gate
 from pytest_golden.verify.model import BaseFacts, BaseKey, Verification
@@ -112,7 +120,7 @@ class Verifier:
         comparisons = comparison.compare_runs(self._run_again(runs, side), self.repeat)
         _refuse_gaps(comparisons, side)
         alike = {one.runs.name for one in comparisons if one.runs.is_skipped_alike}
-        found = report.weakened_floor
+        found = self._list_weakenings(report, side)
         # A project that the base skipped too, for the same reason, is no weakening.
         weakened = tuple(one for one in found if one["kind"] != WeakeningKind.NOT_RUN or one["project"] not in alike)
         is_excused = len(weakened) < len(found)
@@ -146,6 +154,21 @@ class Verifier:
             head = SideRuns.begin(result, identify_failure(result))
             runs[project.name] = ProjectRuns(project.name, base.get(project.name, SideRuns()), head, project.needs)
         return runs
+
+    def _list_weakenings(self, report: GateReport, side: BaseSide) -> list[Mapping[str, Any]]:
+        """List how the head's floor is weaker: what it declares, accepts and configures, and what its gate did not run."""
+        base, head = self.base, self.manifest
+        names = [project.name for project in self.declared.projects]
+        place = base.manifest or head
+        try:
+            changed = base_files.find_changed_baselines(place.parent, base.commit, head.parent, names)
+            around = base_files.find_configuration_changes(base.commit, head.parent, configuration=None, conftests=())
+        except GoldenError as error:
+            raise BaseUnavailableError(str(error)) from None
+        moved = () if place == head else (base_files.tell_move(place, head, self.checkout),)
+        declared = find_weakenings(side.manifest, self.declared, not_run={}, changed_baselines=changed)
+        told: list[Mapping[str, Any]] = [redact(one.to_dict()) for one in (*moved, *around, *declared)]
+        return told + [one for one in report.weakened_floor if one["kind"] == WeakeningKind.NOT_RUN]
 
     def _ask_anew(self, runs: dict[str, ProjectRuns], side: BaseSide) -> dict[str, ProjectRuns]:
         """Run projects on the base that failed on the head and of which earlier runs tell nothing that could excuse it.
@@ -227,6 +250,11 @@ def _count(runs: Iterable[SideRuns]) -> str:
     statuses = [run.status for run in runs if run.status is not None]
     counts = {status: statuses.count(status) for status in ResultStatus}
     return ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "no golden projects"
+
+
+def tell_broken_base(error: GoldenError, workspace_root: Path) -> str:
+    """Say why the base cannot be run; what a broken down gate or setup printed is kept in the workspace."""
+    return error.keep(workspace_root, *_KEPT_OF_BASE) if isinstance(error, BrokenDownError) else str(error)
 
 
 class BaseUnavailableError(GoldenError):
@@ -318,9 +346,10 @@ class BaseSide:
             report = finish_gate(gate, "base", self._verifier.show)
         except BaseUnavailableError:
             raise
-        except BrokenDownError as error:
-            raise BaseUnavailableError(error.keep(self._verifier.declared.workspace_root, *_KEPT_OF_BASE)) from None
-        except (GoldenError, OSError) as error:
+        except GoldenError as error:
+            told = tell_broken_base(error, self._verifier.declared.workspace_root)
+            raise BaseUnavailableError(told) from None
+        except OSError as error:
             raise BaseUnavailableError(str(error)) from None
         finally:
             if self._place is not None:
@@ -378,12 +407,8 @@ class BaseSide:
         return tuple(path for path in ignored if path not in committed and _is_compared(path, outputs))
 
     def _read_manifest(self) -> Manifest:
-        manifest, commit = self._file, self._verifier.base.commit
         try:
-            text = base_files.read_base_manifest(manifest, commit).text
-            return parse_manifest(text or "", f"{commit[:12]}:{manifest.name}", manifest.parent)
-        except ManifestError as error:
-            raise BaseUnavailableError(f"the base's manifest cannot be used: {error}") from None
+            return read_manifest_of(self._verifier.base)
         except GoldenError as error:
             raise BaseUnavailableError(str(error)) from None
 

@@ -333,12 +333,14 @@ def test_bad_input_is_refused_in_one_sentence(
 
 
 def test_heads_manifest_and_gate_must_be_usable(golden: Golden, committed: Repository, temporary_folder: Path) -> None:
-    committed.write(conftest__py="raise RuntimeError('broken conftest')\n")
-    broken = golden("verify", "--base", "main")
+    committed.write(
+        conftest__py="import os\nif os.getcwd().endswith('judge'):\n    raise RuntimeError('broken conftest')\n"
+    )
+    committed.commit("a base that does not judge")
+    broken = golden("verify", "--base", "HEAD")
     assert broken.code == 2
-    assert "the gate of the head ended with exit code 4: RuntimeError: broken conftest (conftest.py:1)" in broken.err
+    assert "the gate of the head ended with exit code 4: RuntimeError: broken conftest (conftest.py:3)" in broken.err
     assert (committed.folder / ".golden" / "verify-head.log").is_file()
-    (committed.folder / "conftest.py").unlink()
     committed.write(golden_projects__yaml="golden_projects: [{nam: a}]\n")
     ran = golden("verify", "--base", "main", "--json")
     assert ran.code == 2
@@ -388,6 +390,33 @@ def test_failure_that_the_bases_missing_ignored_file_may_have_caused_excuses_not
 
 
 @while_nothing_is_installed
+def test_a_change_cannot_reach_its_judge(
+    committed: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    acts = "import os\nopen(os.environ['WITNESS'], 'a').write(__name__ + '\\n')\n"
+    hides = "import pytest\n@pytest.hookimpl(wrapper=True)\ndef pytest_runtest_makereport(item, call):\n    report = yield\n    report.outcome = 'passed'\n    return report\n"
+    witness = tmp_path / "witness"
+    monkeypatch.setenv("WITNESS", str(witness))
+    monkeypatch.setenv("PYTHONPATH", str(committed.folder))
+    committed.script("works", "exit 1\n")
+    for module in ("yaml", "sitecustomize", "usercustomize", "pluggy", "sqlalchemy", "json", "helper"):
+        committed.write(**{f"{module}__py": acts})
+    committed.write(
+        conftest__py=acts + hides,
+        tests___conftest__py=acts,
+        pytest__ini="[pytest]\naddopts = -p helper -k nothing --noconftest\npythonpath = .\n",
+    )
+    ran = golden("verify", "--base", "main", "--repeat", "2", "--json")
+    assert ran.code == 1
+    assert verdicts(ran) == {"works": "new_regression", "broken": "known"}
+    assert not witness.exists()
+    assert {one["message"] for one in ran.json["weakened_floor"]} == {
+        "pytest.ini: pythonpath gained .",
+        "pytest.ini: addopts gained -p helper -k nothing --noconftest",
+        "conftest.py: changed what it does in the gate: open(os.environ['WITNESS'], 'a').write(__name__ + '\\n'), pytest_runtest_makereport",
+    }
+
+
 def test_recorded_failure_of_the_base_excuses_nothing(
     repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -469,9 +498,9 @@ def test_verification_that_is_ended_leaves_nothing_and_what_a_killed_one_leaves_
     killed.wait()
     wait_until(lambda: sleepers() == [], 240)
     left, folders = repository.worktrees(), left_behind(temporary_folder)
-    assert (len(left), len(folders)) == (2, 1)
+    assert (len(left), len(folders)) == (3, 1)
     running = start()
-    assert (len(repository.worktrees()), len(left_behind(temporary_folder))) == (2, 1)
+    assert (len(repository.worktrees()), len(left_behind(temporary_folder))) == (3, 1)
     assert (repository.worktrees() != left, left_behind(temporary_folder) != folders) == (True, True)
     running.send_signal(signal.SIGTERM)
     _, told = running.communicate(timeout=240)

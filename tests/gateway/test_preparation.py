@@ -227,7 +227,9 @@ def test_home_that_cannot_be_masked_is_replaced_by_a_private_one(
 
 def project(venv: Path | None = None, **keys: Any) -> ResolvedProject:
     python = sys.executable if venv is None else str(venv / "bin" / "python")
-    return ResolvedProject(GoldenProjectConfig("a", "a.sh", **keys), Path("/p/a.sh"), Path("/p"), venv, python, (), ())
+    return ResolvedProject(
+        GoldenProjectConfig("a", "a.sh", **keys), Path("/p/a.sh"), Path("/p"), venv, python, sys.executable, (), ()
+    )
 
 
 def build(resolved: ResolvedProject, environ: Mapping[str, str], **runner: str) -> dict[str, str]:
