@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import sys
 from contextlib import suppress
 from importlib.metadata import Distribution, distributions
@@ -32,15 +33,13 @@ def _is_from(distribution: Distribution, checkout: Path) -> bool:
     return any(Path(os.path.realpath(place)).is_relative_to(checkout) for place in places)
 
 
-def main(checkout: str, *arguments: str) -> int:
-    """Run pytest and return its exit code."""
+def main(checkout: str, *arguments: str) -> None:
+    """Run pytest, which ends the process."""
     names = list_plugins(Path(os.path.realpath(checkout)))
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    import pytest
-
     sys.argv = ["pytest", *(word for name in names for word in ("-p", name)), *arguments]
-    return pytest.console_main()
+    runpy.run_module("pytest", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main(*sys.argv[1:])
