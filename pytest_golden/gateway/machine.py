@@ -74,8 +74,8 @@ class Machine:
         if trouble is not None:
             raise trouble
         raise ProjectUnusableError(
-            Problem.PATH_NOT_ALLOWED,
             f"project_dir {project_dir} holds every folder that scratch could lie in; set TMPDIR to one outside it",
+            Problem.PATH_NOT_ALLOWED,
         )
 
     def uses_overlay(self, place: Place, project_dir: Path) -> bool:
@@ -89,8 +89,8 @@ class Machine:
         if self.view == "overlay" and not place.probe.overlay:
             reason = place.probe.overlay_reason or place.probe.seal_reason
             raise ProjectUnusableError(
-                Problem.SANDBOX_UNAVAILABLE,
                 f"--golden-sandbox=overlay is demanded and does not work here ({reason}); {place.probe.advice}",
+                Problem.SANDBOX_UNAVAILABLE,
             )
         if self.view == "copy" or not place.probe.overlay:
             return False

@@ -147,16 +147,16 @@ def _seal_in(
 def _require_nothing_sealed(project: ResolvedProject) -> None:
     if not project.config.network:
         raise ProjectUnusableError(
-            Problem.NETWORK_UNAVAILABLE,
             "`network: false` cannot be kept: the network can only be cut off inside a seal, which this machine does not"
             " allow; `golden doctor` says how to get it",
+            Problem.NETWORK_UNAVAILABLE,
         )
     copied = [str(mount.path) for mount in project.mounts if mount.mode == "copy"]
     if copied:
         raise ProjectUnusableError(
-            Problem.SANDBOX_UNAVAILABLE,
             f"`mounts:` with `mode: copy` needs a seal, which this machine does not allow: {', '.join(copied)};"
             " `golden doctor` says how to get it",
+            Problem.SANDBOX_UNAVAILABLE,
         )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class ProjectUnusableError(GatewayError):
     """A golden project cannot be run, and why. It becomes an outcome and never reaches a user as an exception."""
 
-    def __init__(self, problem: Problem, message: str) -> None:
+    def __init__(self, message: str, problem: Problem = Problem.PATH_NOT_FOUND) -> None:
         super().__init__(message)
         self.problem = problem
 
@@ -67,16 +67,13 @@ def resolve_project(
     else:
         project_dir = file if file.is_dir() else file.parent
     if not project_dir.is_dir():
-        raise ProjectUnusableError(Problem.PATH_NOT_FOUND, f"project_dir {project_dir} is not a folder")
+        raise ProjectUnusableError(f"project_dir {project_dir} is not a folder")
     if project_dir == Path(project_dir.anchor):
-        raise ProjectUnusableError(
-            Problem.PATH_NOT_ALLOWED, f"project_dir {project_dir} is the whole file system; name a folder"
-        )
+        message = f"project_dir {project_dir} is the whole file system; name a folder"
+        raise ProjectUnusableError(message, Problem.PATH_NOT_ALLOWED)
     if not file.is_relative_to(project_dir):
-        raise ProjectUnusableError(
-            Problem.PATH_NOT_ALLOWED,
-            f"path {file} lies outside project_dir {project_dir}; set project_dir to a folder that holds it",
-        )
+        message = f"path {file} lies outside project_dir {project_dir}; set project_dir to a folder that holds it"
+        raise ProjectUnusableError(message, Problem.PATH_NOT_ALLOWED)
     _require_readable(file)
     _require_readable(project_dir)
     venv = None if config.venv is None else _resolve(config.venv, workspace_root, "venv")
@@ -95,9 +92,7 @@ def resolve_project(
 def _resolve(text: str, workspace_root: Path, key: str) -> Path:
     """Follow links in the folders of a path but keep its last name, which programs like Python's venv go by."""
     if PureWindowsPath(text).drive and not text.startswith("/"):
-        raise ProjectUnusableError(
-            Problem.PATH_NOT_FOUND, f"{key} {text} is a Windows path, and this is {sys.platform}"
-        )
+        raise ProjectUnusableError(f"{key} {text} is a Windows path, and this is {sys.platform}")
     given = workspace_root / os.path.expanduser(text)
     try:
         path = Path(os.path.realpath(given.parent, strict=True)) / given.name if given.name else given
@@ -107,7 +102,7 @@ def _resolve(text: str, workspace_root: Path, key: str) -> Path:
     except OSError as error:
         raise _path_problem(error, key, text, given) from error
     except ValueError as error:
-        raise ProjectUnusableError(Problem.PATH_NOT_FOUND, f"{key} {text!r} is no usable path: {error}") from error
+        raise ProjectUnusableError(f"{key} {text!r} is no usable path: {error}") from error
     return path
 
 
@@ -119,15 +114,14 @@ def _path_problem(error: OSError, key: str, text: str, given: Path) -> ProjectUn
         problem, what = Problem.PERMISSION_DENIED, f"cannot be read: permission denied for {given}"
     elif error.errno in {errno.ENOENT, errno.ENOTDIR}:
         what = f"does not exist (looked for {given})"
-    return ProjectUnusableError(problem, f"{key} {text} {what}")
+    return ProjectUnusableError(f"{key} {text} {what}", problem)
 
 
 def _require_readable(path: Path) -> None:
     wanted = os.R_OK | (os.X_OK if path.is_dir() else 0)
     if not os.access(path, wanted):
-        raise ProjectUnusableError(
-            Problem.PERMISSION_DENIED, f"{path} cannot be read: permission denied; check its mode and owner"
-        )
+        message = f"{path} cannot be read: permission denied; check its mode and owner"
+        raise ProjectUnusableError(message, Problem.PERMISSION_DENIED)
 
 
 def find_prefix(python: str) -> Path:
@@ -139,9 +133,7 @@ def _find_python(venv: Path) -> str:
     python = venv / "bin" / "python"
     if python.exists():
         return str(python)
-    raise ProjectUnusableError(
-        Problem.PATH_NOT_FOUND, f"venv {venv} holds no Python; make it with `python -m venv {venv}` and install into it"
-    )
+    raise ProjectUnusableError(f"venv {venv} holds no Python; make it with `python -m venv {venv}` and install into it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +171,7 @@ def write_stand_ins(files: Mapping[str, bytes], project_dir: Path, folder: Path)
         original = find_regular_file(str(project_dir), relative)
         if original is None:
             raise ProjectUnusableError(
-                Problem.PATH_NOT_FOUND,
-                f"{relative} is no regular file of {project_dir}, so nothing can stand in for it",
+                f"{relative} is no regular file of {project_dir}, so nothing can stand in for it"
             )
         path = os.path.join(folder, relative)
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -249,7 +249,7 @@ class ExecutionGateway:
         missing = find_missing(resolved, path_variable)
         if missing:
             verb = "is" if len(missing) == 1 else "are"
-            raise ProjectUnusableError(Problem.SKIP_IF_MISSING, f"{', '.join(missing)} {verb} not installed here")
+            raise ProjectUnusableError(f"{', '.join(missing)} {verb} not installed here", Problem.SKIP_IF_MISSING)
         command = self._find_command(project) if self._find_command is not None else None
         if command is None:
             file = PipelineFile(project, resolved.file, resolved.project_dir, path_variable, resolved.python)

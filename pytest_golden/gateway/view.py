@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_golden.gateway import write_set
 from pytest_golden.gateway.content import find_data, find_regular_file, lstat_or_none, may_have_holes
 from pytest_golden.gateway.resolution import NO_STAND_INS, put_into_copy
+from pytest_golden.gateway.runners.runner import read_shebang
 from pytest_golden.gateway.write_set import Fingerprint, UpperLayer, take_fingerprint
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ _SAYS_MISSING = re.compile(
 )
 # Only the end of a pipeline's output is searched for paths, and only a few of them are checked.
 _MOST_OF_TEXT, _MOST_PATHS, _MOST_TOLD = 16 << 10, 50, 3
-_SHEBANG_BYTES = 256
 # As many as Linux follows. Longer chains are left to `os.path.realpath`, which recognises loops.
 _MOST_LINKS = 40
 _NO_NAMES = frozenset({"", ".", ".."})
@@ -250,8 +250,10 @@ class HiddenPlaces:
         if not self.masked:
             return None
         program = shutil.which(name, path=path_variable) or name
-        asked = (program, _read_interpreter(program)) if os.path.isabs(program) else ()
-        hidden = next((path for path in asked if path and self.hides(path)), None)
+        asked = [program]
+        with suppress(OSError):
+            asked += read_shebang(Path(program))[:1]
+        hidden = next((path for path in asked if os.path.isabs(path) and self.hides(path)), None)
         return None if hidden is None else self.explain(hidden)
 
     def explain_missing_files(self, *texts: str) -> tuple[str, ...]:
@@ -269,17 +271,6 @@ class HiddenPlaces:
         mask = max(masks, key=len, default=None)
         is_shown = mask is None or any(is_below(path, shown) and is_below(shown, mask) for shown in self.shown)
         return None if is_shown else mask
-
-
-def _read_interpreter(program: str) -> str | None:
-    """Return the absolute path in the first line of a script."""
-    try:
-        with open(program, "rb") as file:
-            first = file.read(_SHEBANG_BYTES).partition(b"\n")[0].decode("utf-8", "replace")
-    except OSError:
-        return None
-    words = first.removeprefix("#!").split() if first.startswith("#!") else []
-    return words[0] if words and os.path.isabs(words[0]) else None
 
 
 def find_interpreter_folders() -> Iterator[str]:

@@ -71,7 +71,7 @@ class RunnerError(ProjectUnusableError):
     """No command can be given for a pipeline."""
 
     def __init__(self, problem: Problem, pipeline: PipelineFile, message: str) -> None:
-        super().__init__(problem, f"{pipeline.config.name}: {message}")
+        super().__init__(f"{pipeline.config.name}: {message}", problem)
 
 
 def read_shebang(script: Path) -> tuple[str, ...]:
