@@ -23,7 +23,7 @@ from filled_store import fill_store
 from side_by_side import percentile
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gate.pruning_store import Kept, PruneOrder, prune_store
+from pytest_golden.gate.pruning_store import PruneOrder, prune_store
 from pytest_golden.gate.store import record_event
 from pytest_golden.storage.integrity import repair_store
 from pytest_golden.storage.store import Store
@@ -145,7 +145,7 @@ class _TimedStore(Store):
 
 def _prune(url: str) -> None:
     with _TimedStore.open(url) as store:
-        order = PruneOrder(kept=Kept(closed_after=utc_now() - timedelta(days=90)))
+        order = PruneOrder(closed_after=utc_now() - timedelta(days=90))
         prune_store(store, order, {}, utc_now(), progress=lambda _: None)
 
 

@@ -22,7 +22,7 @@ from pytest_golden.cli.options import Action
 from pytest_golden.cli.screen import WIDE, answer, print_listing, show_local, show_progress, styled
 from pytest_golden.clock import iso_utc, monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.gate.pruning_store import Kept, PruneOrder, prune_store
+from pytest_golden.gate.pruning_store import PruneOrder, prune_store
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.checks.heartbeat import Heartbeat
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, SignalType
@@ -255,11 +255,14 @@ def _declare_prune(parser: argparse.ArgumentParser) -> None:
 
 def _prune(arguments: argparse.Namespace) -> int:
     """Remove closed entries that are old or too many; never what is open or needed."""
-    kept = Kept(
-        None if arguments.older_than is None else options.read_moment("--older-than", arguments.older_than),
-        None if arguments.keep is None else options.read_limit(arguments.keep, MOST_LISTED, "--keep"),
+    older, keep = arguments.older_than, arguments.keep
+    order = PruneOrder(
+        closed_after=None if older is None else options.read_moment("--older-than", older),
+        kept_entries=None if keep is None else options.read_limit(keep, MOST_LISTED, "--keep"),
+        agent_id=arguments.agent,
+        is_trial=arguments.dry_run,
+        gives_back=arguments.vacuum,
     )
-    order = PruneOrder(kept=kept, agent_id=arguments.agent, is_trial=arguments.dry_run, gives_back=arguments.vacuum)
     rules = parse_rules(options.read_rules(arguments))
     with options.open_store(arguments) as store, show_progress("entries looked at:") as progress:
         report = prune_store(store, order, rules, utc_now(), progress=progress)

@@ -74,26 +74,16 @@ class PruneReport(Shape):
     freed_bytes: int | None = None
 
 
-class Kept(NamedTuple):
-    """How much stays of an agent's closed entries: what was closed after a moment, and so many, the newest; None: no limit."""
-
-    closed_after: datetime | None = None
-    entries: int | None = None
-
-    @property
-    def is_limit(self) -> bool:
-        """Tell whether anything may be removed."""
-        return self.closed_after is not None or self.entries is not None
-
-
-NO_LIMIT = Kept()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneOrder:
-    """A request: `kept` for all agents or for one, else what their rules say. `is_trial` only counts."""
+    """A request, for all agents or for one. `is_trial` only counts.
 
-    kept: Kept = NO_LIMIT
+    What was closed after a moment stays, and so many closed entries of each agent, the newest. Without either, the agents'
+    rules say how much stays.
+    """
+
+    closed_after: datetime | None = None
+    kept_entries: int | None = None
     agent_id: str | None = None
     is_trial: bool = False
     gives_back: bool = False
@@ -134,10 +124,10 @@ def prune_store(
         limits = {
             agent_id: Limit(
                 # A millisecond less: what was closed at that very time stays.
-                None if kept.closed_after is None else to_ms(kept.closed_after) - 1,
-                None if kept.entries is None else find_last_beyond(connection, agent_id, kept.entries),
+                None if closed_after is None else to_ms(closed_after) - 1,
+                None if kept_entries is None else find_last_beyond(connection, agent_id, kept_entries),
             )
-            for agent_id, kept in _choose_kept(agents, order, rules, now).items()
+            for agent_id, (closed_after, kept_entries) in _choose_kept(agents, order, rules, now).items()
         }
         needed = find_needed_runs(connection)
     if not order.is_trial:
@@ -151,15 +141,16 @@ def prune_store(
 
 def _choose_kept(
     agents: tuple[str, ...], order: PruneOrder, rules: Mapping[str, Rules], now: datetime
-) -> dict[str, Kept]:
-    if order.kept.is_limit:
-        return dict.fromkeys(agents, order.kept)
+) -> dict[str, tuple[datetime | None, int | None]]:
+    ordered = (order.closed_after, order.kept_entries)
+    if ordered != (None, None):
+        return dict.fromkeys(agents, ordered)
     found = {}
     for agent_id in agents:
         retention = rules.get(agent_id, DEFAULT_RULES).retention
         closed_after = None if retention.days is None else now - timedelta(days=retention.days)
-        found[agent_id] = Kept(closed_after, retention.entries)
-    found = {agent_id: kept for agent_id, kept in found.items() if kept.is_limit}
+        if (closed_after, retention.entries) != (None, None):
+            found[agent_id] = (closed_after, retention.entries)
     if not found:
         raise SettingsError(
             "nothing says how much is to be kept: give --older-than 90d or --keep 10000, or agents a retention in the rules"

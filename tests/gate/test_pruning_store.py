@@ -11,7 +11,6 @@ from sqlalchemy import delete, func, select
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.pruning_store import (
-    Kept,
     Limit,
     Member,
     PruneOrder,
@@ -74,14 +73,14 @@ def gate(
     return begun.run_id
 
 
-def prune(store: Store, kept: Kept | None = None, *, rules: Any = None, **more: Any) -> PruneReport:
+def prune(store: Store, closed_after: datetime | None = None, *, rules: Any = None, **more: Any) -> PruneReport:
     told: list[int] = []
-    order = PruneOrder(kept=kept or Kept(), **more)
+    order = PruneOrder(closed_after=closed_after, **more)
     return prune_store(store, order, parse_rules(rules), NOW, progress=told.append)
 
 
-def older_than(days: float) -> Kept:
-    return Kept(NOW - timedelta(days=days))
+def older_than(days: float) -> datetime:
+    return NOW - timedelta(days=days)
 
 
 def interrupted(store: Store, meanwhile: Callable[[Store], object], at: str = "write") -> Store:
@@ -246,7 +245,7 @@ def test_the_newest_entries_of_each_agent_stay(store: Store) -> None:
     mine = [log(store, day) for day in range(5)]
     yours = [log(store, day, agent_id="b") for day in range(3)]
     waiting = log(store, 0, "unknown")
-    prune(store, Kept(entries=2))
+    prune(store, kept_entries=2)
     assert ids(store) == {*mine[3:], *yours[1:], waiting}
 
 
@@ -309,7 +308,7 @@ def test_many_trees_go_in_many_transactions(store: Store) -> None:
         journal.log_outcome(journal.log_intent("x", agent_id="a").id, "success")
     journal.add_signal("ci", "neutral", "x", entry_id=journal.review_journal()[0].id)
     told: list[int] = []
-    report = prune_store(store, PruneOrder(kept=older_than(1)), {}, NOW, progress=told.append)
+    report = prune_store(store, PruneOrder(closed_after=older_than(1)), {}, NOW, progress=told.append)
     assert (report.entries, told) == (120, [50, 100])
     assert (count(store, entries), count(store, signals)) == (0, 0)
     assert Journal(store).summary().n == 0
@@ -364,8 +363,8 @@ def test_gate_that_runs_while_the_limits_are_looked_for_is_not_among_those_beyon
         if not late:
             late.append(gate(store, 1, p=FAILED))
 
-    prune(interrupted(store, run_gate, at="read"), Kept(entries=0))
-    prune(interrupted(store, run_gate), Kept(entries=0))
+    prune(interrupted(store, run_gate, at="read"), kept_entries=0)
+    prune(interrupted(store, run_gate), kept_entries=0)
     assert set(late) <= runs(store)
 
 
@@ -374,8 +373,8 @@ def test_room_is_given_back_when_it_is_asked_for(store: Store) -> None:
     journal = moved(store, 0)
     for _ in range(30):
         journal.log_outcome(journal.log_intent("x" * 50_000, agent_id="a").id, "success")
-    assert prune(store, Kept(entries=10)).freed_bytes is None
-    freed = prune(store, Kept(entries=1), gives_back=True).freed_bytes
+    assert prune(store, kept_entries=10).freed_bytes is None
+    freed = prune(store, kept_entries=1, gives_back=True).freed_bytes
     assert freed is not None
     assert freed > 1_000_000
     log(store, 1)
@@ -385,7 +384,7 @@ def test_room_is_given_back_when_it_is_asked_for(store: Store) -> None:
 def test_a_store_in_memory_has_no_file_to_make_smaller() -> None:
     with Store.open("sqlite://") as store:
         log(store, 0)
-        assert prune(store, Kept(entries=1), gives_back=True).freed_bytes is None
+        assert prune(store, kept_entries=1, gives_back=True).freed_bytes is None
 
 
 OLD, YOUNG = Member("old", 1, "a", 100), Member("young", 9, "a", 900)
