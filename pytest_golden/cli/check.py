@@ -1,7 +1,7 @@
 """`golden check`: validate the manifest, and show what would be run and what is missing here. Runs nothing.
 
-exit code: 0 everything is there, 1 valid but something is missing on this machine, 2 the manifest has mistakes.
-Nothing is run. Runners that a conftest brings are known to pytest only.
+exit code: 0 nothing is missing, 1 valid but something is missing on this machine, 2 the manifest has errors.
+Nothing is run. Runners of a conftest work only in pytest.
 """
 
 from __future__ import annotations

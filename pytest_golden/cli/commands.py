@@ -43,14 +43,14 @@ def cycle() -> Command:
 
 
 def doctor() -> Command:
-    """Tell what works on this machine, and how to get the rest."""
+    """Show what works on this machine, and how to install the rest."""
     from pytest_golden.cli import doctor
 
     return doctor
 
 
 def accept() -> Command:
-    """Accept the present outputs of golden projects as their baselines."""
+    """Accept the current outputs of golden projects as their baselines."""
     from pytest_golden.cli import accept
 
     return accept
@@ -64,105 +64,105 @@ def run() -> Command:
 
 
 def history() -> Command:
-    """Tell how earlier runs went, of all golden projects or of one."""
+    """Show earlier runs of all golden projects, or of one."""
     from pytest_golden.cli import history
 
     return history
 
 
 def journal() -> Command:
-    """Write and read what was intended, how it ended and what is expected of it."""
+    """Record and show what was intended, how it ended and what is expected."""
     from pytest_golden.cli import journal
 
     return journal
 
 
 def learn() -> Command:
-    """Learn from what is left of all that was recorded."""
+    """Learn from the recorded results that are left."""
     from pytest_golden.cli import learn
 
     return learn
 
 
 def lessons() -> Command:
-    """List, show, approve, reject and delete what was learned."""
+    """List, show, approve, reject and delete lessons."""
     from pytest_golden.cli import lessons
 
     return lessons
 
 
 def merge() -> Command:
-    """Take everything of other stores into one, as of the shards of a CI job."""
+    """Merge other stores into one, such as the shards of a CI job."""
     from pytest_golden.cli import merge
 
     return merge
 
 
 def mcp() -> Command:
-    """Offer what is recorded as tools for agents (Model Context Protocol)."""
+    """Offer the record as tools for agents (Model Context Protocol)."""
     from pytest_golden.cli import mcp
 
     return mcp
 
 
 def recall() -> Command:
-    """Tell what is known of a failure: seen before, where, and what ended it."""
+    """Show what is known about a failure: when and where it happened, and what fixed it."""
     from pytest_golden.cli import recall
 
     return recall
 
 
 def report() -> Command:
-    """Tell a recorded gate run: as text, as one HTML page, or as the gate report."""
+    """Show a recorded gate run as text, as one HTML page, or as the gate report."""
     from pytest_golden.cli import report
 
     return report
 
 
 def shards() -> Command:
-    """Part the golden projects into shards, for several machines, that take about the same time."""
+    """Distribute the golden projects over several machines, in shards of about the same duration."""
     from pytest_golden.cli import shards
 
     return shards
 
 
 def serve() -> Command:
-    """Show it all in a browser, with a JSON API and webhooks."""
+    """Show all runs in a browser, with a JSON API and webhooks."""
     from pytest_golden.cli import serve
 
     return serve
 
 
 def trajectory() -> Command:
-    """Show what happened inside a run: its steps, their tree, what differs, what is asked for."""
+    """Show what happened inside a run: its steps, their tree, a difference, or a query."""
     from pytest_golden.cli import trajectory
 
     return trajectory
 
 
 def store() -> Command:
-    """Check the store of what was recorded, or copy it."""
+    """Check, copy, repair or upgrade the store."""
     from pytest_golden.cli import store
 
     return store
 
 
 def verify() -> Command:
-    """Tell what this change broke from what was broken before it."""
+    """Find what this change broke, and what was already broken."""
     from pytest_golden.cli import verify
 
     return verify
 
 
 def schema() -> Command:
-    """Print a JSON Schema: of the manifest or of the gate report."""
+    """Print the JSON Schema of the manifest or of the gate report."""
     from pytest_golden.cli import schema
 
     return schema
 
 
 def completion() -> Command:
-    """Print what completes `golden` in a shell: bash, zsh or fish."""
+    """Print the completion script for bash, zsh or fish."""
     from pytest_golden.cli import completion
 
     return completion

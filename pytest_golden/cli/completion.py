@@ -19,7 +19,7 @@ _SHELLS = ("bash", "zsh", "fish")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden completion`."""
-    parser.add_argument("shell", choices=_SHELLS, metavar="|".join(_SHELLS), help="The shell that is to complete.")
+    parser.add_argument("shell", choices=_SHELLS, metavar="|".join(_SHELLS), help="The shell.")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,12 +1,11 @@
 """`golden cycle`: run an improvement and a review as commands, and verify the result against the floor.
 
-Both commands are run by `sh -c` in a git worktree of HEAD, on a branch golden/cycle-... of its own. The improvement is
-what the first one changes or commits there. The second approves it by exit code 0 and rejects it by 1. Then the golden
-projects are run on it as the base declares them. Nothing is merged, and nothing is undone: the work stays on the branch.
+Both commands run with `sh -c` in a git worktree of HEAD, on a new branch golden/cycle-... The improvement is what the
+first one changes or commits there. The second approves it with exit code 0 and rejects it with 1. Then the golden
+projects run on it as the base declares them. Nothing is merged or reverted: the work stays on the branch.
 
-The commands are not sealed. They find the task in GOLDEN_CYCLE_TASK, what was proposed so far in the file that
-GOLDEN_CYCLE_DIFF names, how the cycle stands in GOLDEN_CYCLE_STATE, and also GOLDEN_CYCLE_ID, GOLDEN_CYCLE_ROUND and
-GOLDEN_CYCLE_BASE.
+The commands are not sealed. GOLDEN_CYCLE_TASK is the task. GOLDEN_CYCLE_DIFF is a file with everything proposed so far,
+and GOLDEN_CYCLE_STATE one with the state of the cycle. GOLDEN_CYCLE_ID, GOLDEN_CYCLE_ROUND and GOLDEN_CYCLE_BASE are also set.
 
 exit code: 0 SUCCESS, 1 PARTIAL (flagged or rejected), 3 FAILURE, 2 bad input.
 """
@@ -40,20 +39,22 @@ _STYLES = {CycleVerdict.VERIFIED: "bold green", CycleVerdict.FLAGGED: "bold red"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden cycle`."""
-    parser.add_argument("--improve", metavar="CMD", help="The command that improves what is in its folder.")
+    parser.add_argument("--improve", metavar="CMD", help="The command that makes the improvement in its folder.")
     parser.add_argument("--review", metavar="CMD", help="The command that approves (exit code 0) or rejects (1).")
     parser.add_argument("--task", metavar="TEXT", help="What is to be done, for the commands and the journal.")
-    parser.add_argument("--max-improvements", metavar="N", type=int, help="How many may be proposed (default 3).")
+    parser.add_argument(
+        "--max-improvements", metavar="N", type=int, help="The most improvements to propose (default 3)."
+    )
     parser.add_argument("--max-hours", metavar="H", type=float, help="The time limit in hours (default 8).")
     parser.add_argument(
-        "--require-golden-projects", action="store_true", help="Do not begin when the base declares none."
+        "--require-golden-projects", action="store_true", help="Do not begin if the base declares none."
     )
     parser.add_argument(
         "--resume",
         metavar="ID",
         nargs="?",
         const=_NEWEST,
-        help="Go on with a cycle that was interrupted or killed (default: the newest one).",
+        help="Continue a cycle that was interrupted or killed (default: the newest one).",
     )
     options.add_gate_options(parser)
 

@@ -60,7 +60,7 @@ for wanted in sys.argv[1:]:
         if name == wanted or wanted.endswith("-") and name.startswith(wanted) and name not in hidden | {*sys.argv}:
             print(name, found[name])
 """
-_ELSEWHERE = "give another file by --golden-store or GOLDEN_STORE_URL"
+_ELSEWHERE = "use another file: --golden-store or GOLDEN_STORE_URL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +139,7 @@ def examine_installation() -> Iterator[Finding]:
     ours = find_version(_OURS)
     if ours is None or not any(door.name == "golden_projects" for door in entry_points(group="pytest11")):
         advice = f"run `{sys.executable} -m pip install {_OURS}`"
-        yield Finding(_OURS, State.BAD, "not installed here, so pytest knows no --golden", advice)
+        yield Finding(_OURS, State.BAD, "not installed here, so pytest does not know --golden", advice)
     else:
         yield Finding(_OURS, State.GOOD, ours)
     foreign = find_version(_FOREIGN)
@@ -179,7 +179,7 @@ def _describe_root(root: Path) -> tuple[State, str, str]:
     if not root.is_dir():
         return State.BAD, f"{root} is not a folder", "correct `workspace_root:`"
     if not os.access(root, os.W_OK):
-        return State.LIMITED, f"{root} cannot be written: lock and logs go below the temporary folder", ""
+        return State.LIMITED, f"{root} cannot be written: lock and logs are below the temporary folder", ""
     return State.GOOD, str(root), ""
 
 
@@ -204,7 +204,7 @@ def examine_sandbox(root: Path, view: str) -> Iterator[Finding]:
         with ExecutionGateway(root, view=view) as gateway:
             abilities = gateway.describe()
     except GoldenError as error:
-        advice = "free some space, or let TMPDIR name a folder that can be written"
+        advice = "free some space, or set TMPDIR to a folder that can be written"
         yield Finding("sandbox", State.BAD, str(error), advice)
         return
     is_best, is_sealed = abilities.view == "overlay", abilities.seal != "none"
@@ -212,7 +212,7 @@ def examine_sandbox(root: Path, view: str) -> Iterator[Finding]:
     told = "copy-on-write by the kernel" if is_best else "a private copy of each project's folder"
     told = "; ".join(filter(None, [f"{abilities.view}: {told}", abilities.view_reason]))
     yield Finding("view", view_state, told, "" if is_best or not is_sealed else abilities.advice)
-    told = "processes, network and all files outside the view" if is_sealed else "`network: false` is ERROR"
+    told = "processes, network and all files outside the view" if is_sealed else "`network: false` is an ERROR"
     told = "; ".join(filter(None, [f"{abilities.seal}: {told}", abilities.seal_reason]))
     seal_state, advice = (State.GOOD, "") if is_sealed else (State.LIMITED, abilities.advice)
     yield Finding("seal", seal_state, told, advice)
@@ -225,7 +225,7 @@ def examine_store(said: str | None, workspace_root: Path) -> Iterator[Finding]:
     state_folder = find_state_folder(workspace_root)
     place = find_store_place(said, state_folder)
     if place is None:
-        yield Finding("store", State.ABSENT, "off (none): runs are not remembered")
+        yield Finding("store", State.ABSENT, "off (none): runs are not recorded")
         return
     try:
         shown = parse_location(place.location)
@@ -240,23 +240,23 @@ def examine_store(said: str | None, workspace_root: Path) -> Iterator[Finding]:
             Store.look_at(place.location)
         yield Finding("store", State.GOOD, shown.shown) if shown.path is None else _examine_store_file(shown.path)
     except GoldenError as error:
-        yield Finding("store", State.LIMITED, f"{error}; results would be kept aside until it works", _ELSEWHERE)
+        yield Finding("store", State.LIMITED, f"{error}; results are kept in the spool until it works", _ELSEWHERE)
     waiting = len(spool.files())
     if waiting:
-        told = f"the results of {count_of(waiting, 'gate run')} wait to be taken in"
-        yield Finding("spool", State.LIMITED, told, "the next gate takes them in")
+        told = f"the results of {count_of(waiting, 'gate run')} wait in the spool"
+        yield Finding("spool", State.LIMITED, told, "the next gate imports them")
 
 
 def _examine_store_file(path: Path) -> Finding:
     if not path.exists():
-        return Finding("store", State.GOOD, f"{path}: the first gate makes it")
+        return Finding("store", State.GOOD, f"{path}: the first gate creates it")
     Store.look_at(path)
     told = f"{path}, {format_size(path.stat().st_size)}"
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
-        told += "; it cannot be written, results would be kept aside until it works"
+        told += "; it cannot be written, results are kept in the spool until it works"
         return Finding("store", State.LIMITED, told, _ELSEWHERE)
     if not keeps_shared_memory(path.parent):
-        told += f"; on {find_type(path.parent)}, a file system of many machines, it is slower"
+        told += f"; on {find_type(path.parent)}, a network file system, it is slower"
         return Finding("store", State.LIMITED, told, _ELSEWHERE)
     return Finding("store", State.GOOD, told)
 
@@ -274,9 +274,9 @@ def examine_model(environ: Mapping[str, str]) -> Iterator[Finding]:
     if model is None:
         return
     endpoint = model.endpoint
-    told = f"{endpoint}, {'no key' if endpoint.api_key is None else 'with a key'}; not asked now"
+    told = f"{endpoint}, {'no key' if endpoint.api_key is None else 'with a key'}; not called now"
     if endpoint.bares_its_key:
-        yield Finding("model", State.LIMITED, f"{told}; the key goes there unencrypted", "give an https address")
+        yield Finding("model", State.LIMITED, f"{told}; the key is sent unencrypted", "use an https URL")
     else:
         yield Finding("model", State.GOOD, told)
 

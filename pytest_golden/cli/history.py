@@ -1,9 +1,9 @@
 """`golden history [NAME]`: show what the store knows about earlier runs, of all projects or of one. It runs nothing.
 
-Without a NAME all projects are listed, one a line; with one, its runs, the newest first. Times are UTC.
-Flakiness is the share of neighbouring results on one commit, without edits, that differ.
+Without a NAME, all projects are listed, one per line. With a NAME, its runs are listed, newest first. Times are UTC.
+Flakiness is the share of consecutive results on one commit, without edits, that differ.
 
-exit code: 0 told, 2 bad input.
+exit code: 0 done, 2 bad input.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _WIDEST_PLOT = 200
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden history`."""
     parser.add_argument("name", metavar="NAME", nargs="?", help="The golden project's name (default: all of them).")
-    options.add_limit_option(parser, _DEFAULT_LIMIT, "How many runs to look at")
+    options.add_limit_option(parser, _DEFAULT_LIMIT, "The most runs to show")
     options.add_options(parser, "--manifest", "--store", "--json")
 
 
@@ -234,7 +234,7 @@ def _show_flakiness(results: Sequence[PastResult]) -> str:
     share = flakiness(results)
     told = "not known: no commit has two runs without edits"
     if share is not None:
-        told = f"{share:.0%} of neighbouring results on one commit differ"
+        told = f"{share:.0%} of consecutive results on one commit differ"
     ran, retried = sum(result.counts for result in results), count_retried(results)
     return f"{told}; passed only after a retry in {retried} of {ran} runs" if retried else told
 

@@ -1,7 +1,7 @@
 """`golden init`: write a first manifest, from pipelines that are found or from a command that is run once.
 
-Without --from it declares what it is sure of: Odibi projects, dbt projects and notebooks below the manifest's folder.
-With --from it runs the command there once, in a copy-on-write view, and declares it with what it wrote:
+Without --from it declares the Odibi projects, dbt projects and notebooks below the manifest's folder.
+With --from it runs the command there once, in a copy-on-write view, and declares it with the files that it wrote:
 
     golden init --from "python etl.py --day 2026-01-01"
 
@@ -61,7 +61,10 @@ _MOST_FILES = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden init`."""
     parser.add_argument(
-        "--from", dest="command", metavar="COMMAND", help="Run this command once and declare it with what it wrote."
+        "--from",
+        dest="command",
+        metavar="COMMAND",
+        help="Run this command once, and declare it with the files that it wrote.",
     )
     parser.add_argument(
         "--manifest",

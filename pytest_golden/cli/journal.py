@@ -1,8 +1,7 @@
 """`golden journal`: intents, expectations and signals. Here are the actions that write; those that read are in `journal_review`.
 
-The gate's agent is golden: a run is an entry of type regression_check, a
-result one of type golden_run.
-Times are shown in the local time zone; JSON has them in UTC.
+The gate's agent is golden. A gate run is an entry of type regression_check, a result one of type golden_run.
+Times are shown in the local time zone, in JSON as UTC.
 
 exit code: 0 done, 2 bad input.
 """
@@ -75,7 +74,7 @@ def _declare_intent(parser: argparse.ArgumentParser) -> None:
 
 
 def _log_intent(arguments: argparse.Namespace) -> int:
-    """Begin an entry: say what is about to be done. Prints its id."""
+    """Begin an entry before the work is done, and print its id."""
     with open_journal(arguments, makes=True) as journal:
         entry = journal.log_intent(
             arguments.intent,
@@ -106,7 +105,7 @@ def _declare_outcome(parser: argparse.ArgumentParser) -> None:
 
 
 def _log_outcome(arguments: argparse.Namespace) -> int:
-    """Say how an entry ended and what is expected now."""
+    """Record how an entry ended and what is expected now."""
     expected: list[Any] = []
     for text in arguments.expect:
         given = _read_json("--expect", text)
@@ -125,18 +124,20 @@ def _log_outcome(arguments: argparse.Namespace) -> int:
 
 
 def _declare_signal(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="Who says it, such as ci; human is a person's word.")
+    parser.add_argument("source", metavar="SOURCE", help="The sender, such as ci; human is a person's judgement.")
     parser.add_argument("type", metavar="TYPE", help=f"One of {', '.join(SignalType)}.")
-    parser.add_argument("summary", metavar="SUMMARY", help="What it says, for people.")
-    parser.add_argument("--data", metavar="JSON", help="What hints are compared with: an object.")
-    parser.add_argument("--entry", metavar="ID", help="The entry that it is about.")
-    parser.add_argument("--agent", metavar="NAME", help="Whose expectations are asked (default: the hints of all).")
-    parser.add_argument("--session", metavar="KEY", help="The session that it came in.")
-    parser.add_argument("--external-id", metavar="ID", help="The source's own id: said twice, it has one effect.")
+    parser.add_argument("summary", metavar="SUMMARY", help="The message, for people.")
+    parser.add_argument("--data", metavar="JSON", help="An object to compare hints with.")
+    parser.add_argument("--entry", metavar="ID", help="The entry that it concerns.")
+    parser.add_argument(
+        "--agent", metavar="NAME", help="Only expectations of this agent (default: of all agents, by hint)."
+    )
+    parser.add_argument("--session", metavar="KEY", help="The session that it belongs to.")
+    parser.add_argument("--external-id", metavar="ID", help="The source's own id; the same id takes effect once.")
 
 
 def _add_signal(arguments: argparse.Namespace) -> int:
-    """Take in news, and let it answer the expectation that it fits."""
+    """Record a signal, which answers the expectation that it matches."""
     data = None if arguments.data is None else _read_json("--data", arguments.data)
     with open_journal(arguments, makes=True) as journal:
         signal = journal.add_signal(
@@ -170,7 +171,7 @@ def _declare_assess(parser: argparse.ArgumentParser) -> None:
 
 
 def _assess(arguments: argparse.Namespace) -> int:
-    """Say where an entry stands, above all rules; the last word wins."""
+    """Record a person's judgement of an entry, which overrides all rules; the last one wins."""
     with open_journal(arguments) as journal:
         entry = journal.assess(
             arguments.entry, arguments.assessment, arguments.notes, by=options.find_person(arguments)
@@ -185,7 +186,7 @@ def _tell_entry(entry: JournalEntry, arguments: argparse.Namespace) -> int:
 
 
 def _sweep(arguments: argparse.Namespace) -> int:
-    """Resolve the expectations whose time is over."""
+    """Resolve the expectations that have expired."""
     with open_journal(arguments) as journal:
         resolved = journal.sweep()
     told = f"{count_of(resolved, 'expectation')} resolved, since the time was over" if resolved else "nothing was due"
@@ -194,7 +195,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
 
 def _declare_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", nargs="?", default=_STANDARD, help="The file to make (default -, which is stdout)."
+        "file", metavar="FILE", nargs="?", default=_STANDARD, help="The file to write (default -, which is stdout)."
     )
 
 
@@ -213,15 +214,17 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _declare_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", nargs="?", default=_STANDARD, help="The export to take in (default -, which is stdin)."
+        "file", metavar="FILE", nargs="?", default=_STANDARD, help="The export to import (default -, which is stdin)."
     )
     parser.add_argument(
-        "--with-checks", action="store_true", help="Let a heartbeat here run its checks: for a file that you trust."
+        "--with-checks",
+        action="store_true",
+        help="Let a heartbeat here run the imported checks: only for a file that you trust.",
     )
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    """Take in an export, all of it or nothing; what differs is merged."""
+    """Import an export, all or nothing; differing records are merged."""
     file: str | IO[Any] = sys.stdin.buffer if arguments.file == _STANDARD else arguments.file
     if isinstance(file, str) and not Path(file).exists():
         raise SettingsError(f"there is no file {file}; give an export, or - for stdin")
@@ -241,20 +244,20 @@ def _describe_import(report: ImportReport) -> str:
 
 def _declare_prune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--older-than", metavar="WHEN", help="What was closed before: 90d, 12h ago, or a time (default: by the rules)."
+        "--older-than",
+        metavar="WHEN",
+        help="Remove entries closed before: 90d, 12h ago, or a time (default: by the rules).",
     )
     parser.add_argument(
-        "--keep", metavar="N", help="Beyond the newest N closed entries of an agent (default: by the rules)."
+        "--keep", metavar="N", help="Keep only the newest N closed entries of each agent (default: by the rules)."
     )
     options.add_options(parser, "--agent")
-    parser.add_argument("--dry-run", action="store_true", help="Only tell what would go.")
-    parser.add_argument(
-        "--vacuum", action="store_true", help="Then write the file anew, without the room of what is gone."
-    )
+    parser.add_argument("--dry-run", action="store_true", help="Only show what would be removed.")
+    parser.add_argument("--vacuum", action="store_true", help="Then rewrite the file to free the space.")
 
 
 def _prune(arguments: argparse.Namespace) -> int:
-    """Remove closed entries that are old or too many; never what is open or needed."""
+    """Remove closed entries that are old or too many; never open or needed ones."""
     older, keep = arguments.older_than, arguments.keep
     order = PruneOrder(
         closed_after=None if older is None else options.read_moment("--older-than", older),
@@ -281,7 +284,9 @@ def _describe_pruning(report: PruneReport, *, is_trial: bool) -> str:
 
 def _declare_heartbeat(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--every", metavar="TIME", help="Again and again, as 60s or 5m, until Ctrl-C or SIGTERM (default: once)."
+        "--every",
+        metavar="TIME",
+        help="Repeat at this interval, such as 60s or 5m, until Ctrl-C or SIGTERM (default: once).",
     )
     parser.add_argument(
         "--timeout",

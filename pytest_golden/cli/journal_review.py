@@ -64,13 +64,16 @@ def _declare_review(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--type", metavar="TYPE", help="Only entries of this intent type, such as regression_check.")
     parser.add_argument(
-        "--agent", metavar="NAME", default=DEFAULT_AGENT, help=f"Whose entries (default {DEFAULT_AGENT}, the gate)."
+        "--agent",
+        metavar="NAME",
+        default=DEFAULT_AGENT,
+        help=f"The owner of the entries (default {DEFAULT_AGENT}, the gate).",
     )
     options.add_limit_option(parser, _DEFAULT_REVIEW_LIMIT)
 
 
 def _review(arguments: argparse.Namespace) -> int:
-    """Show the newest entries of an agent, with what it expects."""
+    """Show the newest entries of an agent with their expectations."""
     limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         entries = journal.review_journal(arguments.filter, arguments.type, limit, agent_id=arguments.agent)
@@ -157,7 +160,7 @@ def _declare_orphans(parser: argparse.ArgumentParser) -> None:
 
 
 def _show_orphans(arguments: argparse.Namespace) -> int:
-    """List the signals that found no entry yet."""
+    """List the signals that have found no entry yet."""
     limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
         found = journal.orphans(limit=limit)
@@ -181,7 +184,7 @@ def _declare_explain(parser: argparse.ArgumentParser) -> None:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    """Tell why a signal went where it went."""
+    """Explain why a signal was routed as it was."""
     with open_journal(arguments) as journal:
         found = journal.explain_routing(arguments.signal)
     return answer(arguments, found.to_dict(), lambda console: _show_explanation(console, found))
@@ -209,12 +212,14 @@ def _show_explanation(console: Console, found: RoutingExplanation) -> None:
 def _declare_summary(parser: argparse.ArgumentParser) -> None:
     options.add_options(parser, "--agent")
     parser.add_argument(
-        "--since", metavar="WHEN", help="Only what began since: 90d, 12h, 30m ago, or a time such as 2026-03-01T12:00Z."
+        "--since",
+        metavar="WHEN",
+        help="Only entries that began since: 90d, 12h, 30m ago, or a time such as 2026-03-01T12:00Z.",
     )
 
 
 def _summarize(arguments: argparse.Namespace) -> int:
-    """Sum up how often what was intended succeeded."""
+    """Show how often entries succeeded."""
     since = None if arguments.since is None else options.read_moment("--since", arguments.since)
     with open_journal(arguments) as journal:
         found = journal.summary(arguments.agent, since)

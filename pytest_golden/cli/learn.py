@@ -1,10 +1,10 @@
 """`golden learn`: learn from what was recorded and not learned from yet. It runs nothing.
 
-Every gate learns at its end, for a hundredth of its time and two seconds at most; what is left is learned here, or by the next
-gate. It is the same whether learned at once or in parts. With GOLDEN_LLM_MODEL that model words the lessons of fixes; what it
-says waits for approval.
+Every gate learns at its end, for a hundredth of its duration and at most two seconds. This command, or the next gate,
+learns the rest. The result does not depend on how the work is split. With GOLDEN_LLM_MODEL, that model words the lessons
+from fixes; its lessons wait for approval.
 
-exit code: 0 learned, also when something is left; 2 bad input.
+exit code: 0 done, even if something is left; 2 bad input.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SLICE_SECONDS = 0.5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden learn`."""
     parser.add_argument(
-        "--budget", metavar="TIME", help="Begin nothing after so long, as 90s or 10m (default: no limit)."
+        "--budget", metavar="TIME", help="Begin nothing after this time, such as 90s or 10m (default: no limit)."
     )
     add_options(parser, "--manifest", "--store", "--json")
 

@@ -1,12 +1,11 @@
 """`golden lessons`: what was learned from failures and their fixes, and a person's word on it.
 
-ID is a lesson's id, or the beginning of one that is the only such. The gate's
-agent is golden.
+ID is a lesson's id, or a unique beginning of it. The gate's agent is golden.
 
 shown       it may be shown beside a failure
 waits       nobody has approved it yet
-harmful     five failures and no pass followed its being shown
-superseded  a later lesson says otherwise
+harmful     after it was shown, there were five failures and no pass
+superseded  a later lesson contradicts it
 rejected    a person rejected it: it is not shown, and not learned again
 
 exit code: 0 done, 2 bad input.
@@ -68,12 +67,12 @@ def _open_lessons(arguments: argparse.Namespace) -> Iterator[Lessons]:
 
 def _declare_list(parser: argparse.ArgumentParser) -> None:
     options.add_options(parser, "--agent")
-    parser.add_argument("--all", action="store_true", help="Also those that are superseded or rejected.")
+    parser.add_argument("--all", action="store_true", help="Include superseded and rejected lessons.")
     options.add_limit_option(parser, _DEFAULT_LIMIT)
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    """List the lessons, the newest first."""
+    """List the lessons, newest first."""
     limit = options.read_limit(arguments.limit, _MOST)
     with _open_lessons(arguments) as lessons:
         kept = lessons.list_kept(arguments.agent, include_superseded=arguments.all, include_rejected=arguments.all)
@@ -87,11 +86,11 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _declare_id(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("lesson", metavar="ID", help="Which lesson; see below.")
+    parser.add_argument("lesson", metavar="ID", help="The lesson; see below.")
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    """Show a lesson with its evidence, and what was done to it."""
+    """Show a lesson with its evidence and its changes."""
     with _open_lessons(arguments) as lessons:
         kept = lessons.get_kept(arguments.lesson)
         history = lessons.history(kept.skill.id)
@@ -106,7 +105,7 @@ def _declare_judging(parser: argparse.ArgumentParser) -> None:
 
 
 def _approve(arguments: argparse.Namespace) -> int:
-    """Approve a lesson, so that it is shown; the last word wins."""
+    """Approve a lesson, so that it is shown; the last decision wins."""
     return _judge(arguments, approves=True)
 
 
@@ -132,7 +131,7 @@ def _delete(arguments: argparse.Namespace) -> int:
 
 
 def _stats(arguments: argparse.Namespace) -> int:
-    """Count the lessons, and what came of showing them."""
+    """Count the lessons, and how often they helped and harmed."""
     with _open_lessons(arguments) as lessons:
         counted = lessons.stats(arguments.agent)
     return answer(arguments, counted.to_dict(), lambda console: _print_stats(console, counted))
@@ -140,16 +139,18 @@ def _stats(arguments: argparse.Namespace) -> int:
 
 def _declare_prune(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--older-than", metavar="WHEN", help="Those not learned again and of no help since: 90d, 12h ago, or a time."
+        "--older-than",
+        metavar="WHEN",
+        help="Remove lessons neither learned again nor helpful since: 90d, 12h ago, or a time.",
     )
-    parser.add_argument("--keep", metavar="N", help="All but the best N of each agent.")
-    parser.add_argument("--harmful", action="store_true", help="Those that are harmful.")
+    parser.add_argument("--keep", metavar="N", help="Keep only the best N of each agent.")
+    parser.add_argument("--harmful", action="store_true", help="Remove harmful lessons.")
     options.add_options(parser, "--agent")
-    parser.add_argument("--dry-run", action="store_true", help="Only tell what would go.")
+    parser.add_argument("--dry-run", action="store_true", help="Only show what would be removed.")
 
 
 def _prune(arguments: argparse.Namespace) -> int:
-    """Remove old, superfluous or harmful lessons; never what a person judged."""
+    """Remove old, surplus or harmful lessons; never those that a person judged."""
     keep = None if arguments.keep is None else options.read_limit(arguments.keep, _MOST, "--keep")
     since = None if arguments.older_than is None else options.read_moment("--older-than", arguments.older_than)
     if keep is None and since is None and not arguments.harmful:

@@ -1,13 +1,11 @@
 """`golden mcp`: what was recorded, as tools for agents, over stdin and stdout or over HTTP.
 
-Without --http the tools are served over stdin and stdout, for a client that
-starts this command itself: docs/how-to/agents-tools.md has the settings of
-common ones. With --http they are served at /mcp, on this machine alone unless
-told otherwise.
+Without --http the tools are served over stdin and stdout, for a client that starts this command itself:
+docs/how-to/agents-tools.md has the settings of common clients. With --http they are served at /mcp, by default only on
+this machine.
 
-env GOLDEN_AGENT is the default of --agent. env GOLDEN_SERVE_TOKEN is the token
-that HTTP clients send as `Authorization: Bearer TOKEN`; on another host than
-this machine there is always one.
+env GOLDEN_AGENT is the default of --agent. env GOLDEN_SERVE_TOKEN is the token that HTTP clients send as
+`Authorization: Bearer TOKEN`. With another host than this machine, a token is always required.
 
 exit code: 0 stdin ended, or SIGTERM with --http; 130 ended by Ctrl-C, 2 bad
 input.
@@ -46,10 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--http", action="store_true", help="Serve over HTTP instead of stdin and stdout.")
     add_listening_options(parser, _DEFAULT_PORT)
     parser.add_argument(
-        "--agent", metavar="NAME", help="Who calls the tools (default: env GOLDEN_AGENT, else the client's own name)."
+        "--agent",
+        metavar="NAME",
+        help="The agent that calls the tools (default: env GOLDEN_AGENT, else the client's own name).",
     )
     parser.add_argument("--session", metavar="KEY", help="The session of all calls (default: one per connection).")
-    parser.add_argument("--read-only", action="store_true", help="Only the tools that read.")
+    parser.add_argument("--read-only", action="store_true", help="Offer only the tools that read.")
     add_options(parser, "--store", "--manifest")
 
 

@@ -1,10 +1,9 @@
 """`golden merge`: merge other stores into one, such as those of the shards of a CI job.
 
-In any order and however often the same stores are merged, the result is the
-same. Sources are never changed.
+The result is the same in any order and after any number of merges. Sources are never changed.
 
-The last gates of the sources, which may be shards, are looked at as one: it is
-whole when every declared project has a result, of one manifest and one commit.
+The last gates of the sources, which may be shards, are checked together: the gate is whole if every declared project
+has a result, from one manifest and one commit.
 
 exit code: 0 merged, 1 merged and the gate is not whole, 2 a source cannot be
 used, and nothing was merged.
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden merge`."""
-    parser.add_argument("sources", metavar="SOURCE", nargs="+", help="The file of a store to take in.")
+    parser.add_argument("sources", metavar="SOURCE", nargs="+", help="The file of a store to merge.")
     add_options(parser, "--manifest", "--store", "--json", "--rules")
 
 

@@ -33,16 +33,16 @@ _FLAGS = {"golden_manifest": "manifest", "golden_store": "store"}
 _BEGINNING = "run `pytest --golden`, or log an intent with `golden journal log-intent`"
 _MOST_DIGITS = 9
 _SHARED: Mapping[str, Mapping[str, Any]] = {
-    "--agent": {"metavar": "NAME", "help": "Of this agent alone (default: of all)."},
-    "--by": {"metavar": "NAME", "help": "Who says so (default: the user)."},
-    "--json": {"action": "store_true", "help": "Print JSON instead of text for people."},
+    "--agent": {"metavar": "NAME", "help": "Only this agent (default: all)."},
+    "--by": {"metavar": "NAME", "help": "Who decides (default: the user)."},
+    "--json": {"action": "store_true", "help": "Print JSON instead of text."},
     "--manifest": {
         "metavar": "PATH",
-        "help": f"The manifest (default: env GOLDEN_MANIFEST, else the nearest {MANIFEST_NAME}, in this folder or above).",
+        "help": f"The manifest (default: env GOLDEN_MANIFEST, else the nearest {MANIFEST_NAME}, in this folder or above it).",
     },
     "--rules": {
         "metavar": "FILE",
-        "help": "Rules of agents, YAML or JSON (default: env GOLDEN_JOURNAL_RULES, else none).",
+        "help": "The rules of agents, YAML or JSON (default: env GOLDEN_JOURNAL_RULES, else none).",
     },
     # A command that has it declares --manifest too.
     "--store": {
@@ -65,7 +65,7 @@ def add_gate_options(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--manifest", "--json")
 
 
-def add_limit_option(parser: argparse.ArgumentParser, default: int, told: str = "How many at most") -> None:
+def add_limit_option(parser: argparse.ArgumentParser, default: int, told: str = "The most to show") -> None:
     """Declare `--limit`."""
     parser.add_argument("--limit", metavar="N", default=str(default), help=f"{told} (default {default}).")
 

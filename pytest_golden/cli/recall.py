@@ -1,9 +1,9 @@
 """`golden recall`: what is known about a failure, or which projects broke when these files changed before. Runs nothing.
 
-TEXT is the message of a failure, or words of it. The same failure is known again whatever its numbers, times, paths and
-quoted values are; the rest is found by words. What the last gate run left is known when it was learned from.
+TEXT is the message of a failure, or words from it. The same failure is recognized despite other numbers, times, paths
+and quoted values. Everything else is found by words. The results of the last gate run are known once it has learned from them.
 
-exit code: 0 told, also when nothing is known; 2 bad input.
+exit code: 0 done, even if nothing is known; 2 bad input.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _MOST_OF_VALUE = 200
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden recall`."""
-    parser.add_argument("text", metavar="TEXT", nargs="*", help="A failure's message, or words of it.")
+    parser.add_argument("text", metavar="TEXT", nargs="*", help="The message of a failure, or words from it.")
     parser.add_argument(
         "--diff",
         metavar="REF",
-        help="Instead of TEXT: tell which golden projects broke when files changed that differ from this ref, edits included.",
+        help="Instead of TEXT: show which golden projects broke when files changed that differ from this ref.",
     )
-    parser.add_argument("--project", metavar="NAME", help="Tell of this golden project alone.")
-    options.add_limit_option(parser, _DEFAULT_LIMIT, "How much of each kind to tell at most")
+    parser.add_argument("--project", metavar="NAME", help="Only this golden project.")
+    options.add_limit_option(parser, _DEFAULT_LIMIT, "The most results of each kind")
     options.add_options(parser, "--manifest", "--store", "--json")
 
 

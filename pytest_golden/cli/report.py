@@ -1,10 +1,10 @@
 """`golden report [ENTRY]`: a recorded gate run as text, as one HTML page, or as the gate report. It runs nothing.
 
-ENTRY is the journal entry of a gate run or of one of its results, or the beginning of a run's; without it the last run is
-told. With --html FILE the run is written as one page that needs no network, with --json its gate report is printed.
-Of a failure is shown what was known when it happened, and the lessons that came since.
+ENTRY is the journal entry of a gate run or of one of its results, or the beginning of a run's id. With --html FILE the
+run is written as one page that needs no network, with --json its gate report is printed. A failure includes what was
+known when it happened, and the lessons learned since.
 
-exit code: 0 told, whatever the run's verdict, 2 bad input.
+exit code: 0 done, whatever the run's verdict, 2 bad input.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_FAILURES = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden report`."""
-    parser.add_argument("entry", metavar="ENTRY", nargs="?", help="Which gate run (default: the last one).")
+    parser.add_argument("entry", metavar="ENTRY", nargs="?", help="The gate run (default: the last one).")
     parser.add_argument("--html", metavar="FILE", type=Path, help="Write the run as one HTML page.")
     add_options(parser, "--manifest", "--store", "--json")
 

@@ -1,11 +1,11 @@
 """`golden run NAME`: run and judge one golden project as the gate does, or open a shell in its view.
 
-It runs this one project, whatever it needs: use `pytest --golden -k NAME` for the rest. Hooks of a conftest
-(runners, step readers, redactors, judges, another gateway) exist only inside pytest and have no part in it.
-GOLDEN_SANDBOX and GOLDEN_KEEP count as for the gate.
+It runs only this project, not those that it needs: for these, use `pytest --golden -k NAME`. Hooks of a conftest
+(runners, step readers, redactors, judges, another gateway) work only inside pytest. GOLDEN_SANDBOX and GOLDEN_KEEP
+work as for the gate.
 
-exit code: 0 it passed (or is skipped or in quarantine, as in the gate), 1 it did not, 2 bad input, 130 interrupted;
-with --shell that of the shell.
+exit code: 0 it passed (or was skipped or is in quarantine, as in the gate), 1 it did not pass, 2 bad input, 130 interrupted;
+with --shell the exit code of the shell.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shell", action="store_true", help="Open a shell in its view instead; nothing written there is kept."
     )
-    parser.add_argument("--keep", action="store_true", help="Keep what it wrote, below .golden/kept.")
+    parser.add_argument("--keep", action="store_true", help="Keep its written files in .golden/kept.")
     add_options(parser, "--manifest", "--json")
 
 

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "subject",
         choices=tuple(_SCHEMAS),
         metavar="manifest|report",
-        help="manifest: golden_projects.yaml. report: what `pytest --golden --golden-json` writes.",
+        help="manifest: golden_projects.yaml. report: the file of `pytest --golden --golden-json`.",
     )
 
 

@@ -1,7 +1,7 @@
 """`golden serve`: the web page, the JSON API and the webhooks; and the options that it shares with `golden mcp`.
 
-env GOLDEN_SERVE_TOKEN is the token for signing in and for the JSON API; without
-it one is made and printed. env GOLDEN_WEBHOOK_SECRET opens the webhooks.
+env GOLDEN_SERVE_TOKEN is the token for signing in and for the JSON API; without it, one is generated and printed.
+env GOLDEN_WEBHOOK_SECRET turns on the webhooks.
 
 exit code: 130 ended by Ctrl-C, 0 by SIGTERM, 2 bad input.
 """
@@ -42,17 +42,17 @@ _BUSY_SECONDS = 2.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden serve`."""
     add_listening_options(parser, _DEFAULT_PORT)
-    parser.add_argument("--require-token", action="store_true", help="Ask for the token on this machine too.")
+    parser.add_argument("--require-token", action="store_true", help="Require the token on this machine too.")
     parser.add_argument(
-        "--public-url", metavar="URL", help="The address behind a proxy, as https://ci.example.org/golden."
+        "--public-url", metavar="URL", help="The URL behind a proxy, such as https://ci.example.org/golden."
     )
-    parser.add_argument("--read-only", action="store_true", help="Only show: nothing is written, nothing is swept.")
+    parser.add_argument("--read-only", action="store_true", help="Only show: write nothing and resolve nothing.")
     parser.add_argument(
         "--heartbeat-seconds",
         metavar="N",
         type=float,
         default=_DEFAULT_HEARTBEAT_SECONDS,
-        help=f"How often what is due is resolved (default {_DEFAULT_HEARTBEAT_SECONDS:.0f}).",
+        help=f"How often to resolve what is due (default {_DEFAULT_HEARTBEAT_SECONDS:.0f}).",
     )
     add_options(parser, "--store", "--manifest")
 
@@ -112,8 +112,8 @@ def _tell_who_comes_in(options: Any, token: Token) -> Iterator[str]:
 
 def add_listening_options(parser: argparse.ArgumentParser, default_port: int) -> None:
     """Declare `--host` and `--port`."""
-    parser.add_argument("--host", help=f"The address to listen on (default {_DEFAULT_HOST}: this machine alone).")
-    parser.add_argument("--port", type=int, help=f"The port (default {default_port}; 0 picks a free one).")
+    parser.add_argument("--host", help=f"The address to listen on (default {_DEFAULT_HOST}: only this machine).")
+    parser.add_argument("--port", type=int, help=f"The port (default {default_port}; 0 chooses a free one).")
 
 
 def read_address(arguments: argparse.Namespace, default_port: int) -> tuple[str, int]:

@@ -1,8 +1,8 @@
 """`golden shards plan`: divide the projects of a manifest into shards that take about the same time. It runs nothing.
 
-Durations are the medians of the last recorded passes; a project without one is taken to be as long as the median
-of the others. Projects of which one needs the other stay together. Each shard is run with
-`pytest --golden --golden-shard I/N`, all of them with the same plan, and `golden merge` joins their stores.
+Durations are the medians of the last recorded passes; a project without one counts as the median of the others.
+Projects that need each other stay together. Run each shard with `pytest --golden --golden-shard I/N`, all with the same
+plan, and merge their stores with `golden merge`.
 
 exit code: 0 planned, 2 bad input.
 """
@@ -41,12 +41,12 @@ run = options.run_action
 
 
 def _declare_plan(plan: argparse.ArgumentParser) -> None:
-    plan.add_argument("--shards", metavar="N", required=True, help=f"How many shards, from 1 to {MOST_SHARDS}.")
+    plan.add_argument("--shards", metavar="N", required=True, help=f"The number of shards, from 1 to {MOST_SHARDS}.")
     plan.add_argument("--output", metavar="FILE", help=f"The file to write (default: {PLAN_NAME} beside the manifest).")
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    """Write which project is in which shard, balanced by recorded durations."""
+    """Write a plan of the projects in each shard, balanced by recorded durations."""
     count = options.read_limit(arguments.shards, MOST_SHARDS, "--shards")
     settings = options.read_command_settings(arguments)
     path = options.locate_manifest(settings)

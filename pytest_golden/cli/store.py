@@ -1,6 +1,6 @@
 """`golden store`: check the store, copy it while it is in use, repair it, and bring its tables up to date.
 
-exit code: 0 whole or done, 1 something is damaged, differs or cannot be repaired, 2 bad input.
+exit code: 0 undamaged or done, 1 something is damaged, differs or cannot be repaired, 2 bad input.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ run = run_action
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Tell whether the store is whole, and how much is in it."""
+    """Check the store for damage, and count its rows."""
     found = check_store(locate_store(arguments))
     answer(arguments, found.to_dict(), lambda console: _show_check(console, found))
     return 1 if found.problems else 0
@@ -63,12 +63,12 @@ def _declare_copy(parser: argparse.ArgumentParser) -> None:
         "--to",
         metavar="STORE",
         required=True,
-        help="Where to: a file that is not there yet, or the URL of a PostgreSQL database without rows of a store.",
+        help="The target: a new file, or the URL of a PostgreSQL database without rows of a store.",
     )
 
 
 def _copy(arguments: argparse.Namespace) -> int:
-    """Copy the store to another database, such as a PostgreSQL server or back into a file; gates may go on."""
+    """Copy the store to another database, such as a PostgreSQL server or back into a file; gates can write meanwhile."""
     location = locate_store(arguments)
     if not arguments.to.strip():
         raise SettingsError("--to is empty: give a file or a URL")
@@ -110,7 +110,7 @@ def _show_mending(console: Console, done: StoreMending) -> None:
 
 
 def _back_up(arguments: argparse.Namespace) -> int:
-    """Copy the store into a new file; gates may go on writing meanwhile."""
+    """Copy the store into a new file; gates can write meanwhile."""
     location, target = locate_store(arguments), arguments.file
     store, size = parse_location(location).shown, backup_store(location, target)
     facts = {"store": store, "file": str(target), "size_bytes": size}
@@ -118,7 +118,7 @@ def _back_up(arguments: argparse.Namespace) -> int:
 
 
 def _upgrade(arguments: argparse.Namespace) -> int:
-    """Bring the tables up to date, and make a damaged search index or tally again."""
+    """Upgrade the tables, and rebuild a damaged search index or damaged daily counts."""
     with Store.open(locate_store(arguments), upgrades=True) as store:
         faults = repair_store(store)
     repaired = "".join(f"; {fault}, and was made again" for fault in faults)
@@ -131,7 +131,7 @@ ACTIONS = (
     Action(
         "backup",
         _back_up,
-        lambda parser: parser.add_argument("file", metavar="FILE", type=Path, help="The file to make."),
+        lambda parser: parser.add_argument("file", metavar="FILE", type=Path, help="The file to write."),
     ),
     Action("copy", _copy, _declare_copy),
     Action("mend", _mend),

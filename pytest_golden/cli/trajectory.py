@@ -1,10 +1,9 @@
 """`golden trajectory`: look into the trajectory of one run, in the store or in a file. It changes nothing.
 
-RUN is a golden project's name (its newest run), the id of a trajectory or of
-its journal entry or the beginning of one that is the only such, or a file of
-JSON Lines that a recorder wrote. Times are UTC.
+RUN is a golden project's name (its newest run), the id of a trajectory or of its journal entry, a unique beginning of
+one, or a file of JSON Lines that a recorder wrote. Times are UTC.
 
-exit code: 0 told, 2 bad input.
+exit code: 0 done, 2 bad input.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _DEEPEST = 20
 _MOST_NAMED = 5
 # However long a trajectory is, at most `--limit` steps are shown; a file is read step by step.
 _DEFAULT_LIMIT, _MOST = 50, 100_000
-_LIMITED = "How many steps to show at most"
+_LIMITED = "The most steps to show"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +68,7 @@ run = options.run_action
 
 
 def _declare_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="Which run; see below.")
+    parser.add_argument("run", metavar="RUN", help="The run; see below.")
 
 
 def _declare_limit(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +77,7 @@ def _declare_limit(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    """Show the steps in order, the first and the last of many."""
+    """Show the steps in order; of a long run, the first and the last ones."""
     limit = options.read_limit(arguments.limit, _MOST)
     source = find_source(arguments, arguments.run)
     numbered = enumerate(source.iter_steps(), start=1)
@@ -140,7 +139,7 @@ def _declare_other(parser: argparse.ArgumentParser) -> None:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    """Tell where two runs part."""
+    """Show where two runs begin to differ."""
     left, right = find_pair(arguments, arguments.run, arguments.other)
     found = diff_trajectories(left.read(), right.read())
 
@@ -179,17 +178,17 @@ def _count_with_time(count: int, milliseconds: float | None) -> str:
 
 def _declare_query(parser: argparse.ArgumentParser) -> None:
     _declare_run(parser)
-    parser.add_argument("query", metavar="QUERY", nargs="+", help="What is asked of the steps; see below.")
+    parser.add_argument("query", metavar="QUERY", nargs="+", help="The query; see below.")
     options.add_limit_option(parser, _DEFAULT_LIMIT, _LIMITED)
 
 
 def _query(arguments: argparse.Namespace) -> int:
-    """Show the steps that are asked for.
+    """Show the steps that match a query.
 
     fields      type importance content text error duration_ms timestamp under
                 metadata.PATH
-    operators   = != < <= > >= ~ (the text is in it, upper and lower case alike)
-    joined by   a blank for and, or, not, ( )
+    operators   = != < <= > >= ~ (contains the text, ignoring case)
+    joined by   and (or a blank), or, not, ( )
 
     such as     type=tool_call importance>=high error~"timeout"
                 duration_ms>=1000 or metadata.rows=0
@@ -222,7 +221,7 @@ def _query(arguments: argparse.Namespace) -> int:
 def _declare_file(parser: argparse.ArgumentParser) -> None:
     _declare_run(parser)
     parser.add_argument(
-        "file", metavar="FILE", nargs="?", type=Path, help="The file to make (default: print the lines on stdout)."
+        "file", metavar="FILE", nargs="?", type=Path, help="The file to write (default: print the lines on stdout)."
     )
 
 

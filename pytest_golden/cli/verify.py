@@ -1,13 +1,12 @@
 """`golden verify`: base against head. Starts the head's gate at once, and loads the rest while that is coming up.
 
-It runs the golden projects as they stand here (the head) and at the commit where this branch left REF (the base),
-and tells what this change broke from what was broken before. What passed on the base and fails on the head is run
-again on both, until the failure repeats byte for byte or Fisher's exact test decides whether it is chance. The same is
-done for what fails on both, but for different reasons.
+It runs the golden projects in your working tree (the head) and at the commit where this branch left REF (the base).
+A project that passed on the base and fails on the head is run again on both, until the failure repeats byte for byte
+or Fisher's exact test decides whether it is chance. So is a project that fails on both for different reasons.
 
-exit code: 0 no new regression, 1 a new regression or a weakened floor, 2 bad input or interrupted, 3 there is no such
-REF, the base could not be run, or it lacks the baselines of a project that fails here. If the base has no manifest,
-the head is judged on its own.
+exit code: 0 no new regression, 1 a new regression or a weakened floor, 2 bad input or interrupted, 3 REF does not exist,
+the base could not be run, or it lacks the baselines of a project that fails here. If the base has no manifest, the head
+is judged alone.
 """
 
 from __future__ import annotations
@@ -67,13 +66,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=int,
         default=_DEFAULT_REPEAT,
-        help=f"Run a project that broke N times at most on each side (default {_DEFAULT_REPEAT}).",
+        help=f"Run a project that broke at most N times on each side (default {_DEFAULT_REPEAT}).",
     )
     parser.add_argument(
-        "--fresh", action="store_true", help="Run the base even where earlier runs tell how its projects end."
+        "--fresh", action="store_true", help="Run the base even if earlier runs already show its results."
     )
     parser.add_argument(
-        "--floor", choices=("check", "accept"), help="Accept a weakened floor (default: env GOLDEN_FLOOR, else check)."
+        "--floor",
+        choices=("check", "accept"),
+        help="Fail on a weakened floor, or accept it (default: env GOLDEN_FLOOR, else check).",
     )
     options.add_gate_options(parser)
 

@@ -256,7 +256,7 @@ class ListedProject(Shape):
     @property
     @in_form()
     def flakiness(self) -> float | None:
-        """The share of neighbouring results on one commit that differ, of those in `recent`."""
+        """The share of consecutive results on one commit that differ, of those in `recent`."""
         return flakiness(self.recent)
 
     @property
@@ -348,7 +348,7 @@ class ProjectHistory(Shape):
     @property
     @in_form()
     def flakiness(self) -> float | None:
-        """The share of neighbouring results on one commit that differ, of those in `runs`."""
+        """The share of consecutive results on one commit that differ, of those in `runs`."""
         return flakiness(self.runs)
 
     @property

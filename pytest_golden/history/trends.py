@@ -21,7 +21,7 @@ ENOUGH = 40
 
 
 def flakiness(results: Iterable[PastResult]) -> float | None:
-    """Return the share of neighbouring results on one commit that differ, 0 to 1; None without two runs on one commit.
+    """Return the share of consecutive results on one commit that differ, 0 to 1; None without two runs on one commit.
 
     Results on uncommitted edits or an unknown commit do not count, nor do interrupted and skipped runs. A result in
     quarantine counts like any other. A result that a person accepted is not compared with those before it, which had

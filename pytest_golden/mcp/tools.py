@@ -28,21 +28,21 @@ MOST_LISTED = 200
 _READING = """\
 Golden projects are data pipelines of this workspace that must always work. `pytest --golden` runs them all and records each run; these tools read that record.
 
-Before you change something: `recall` with the text of the error at hand, or `search_lessons` with a few words, tells what earlier failures taught. \
-Nothing found means that nothing is known, not that nothing can go wrong.
-After a gate run: `golden_status` tells its verdict. For each project that FAILED or is in ERROR, `explain_failure` gives the reasons, the failing step, \
-the end of the output, what changed since the last pass, and what is known of it. Do not weaken a golden project to make it pass.
-At the start of a piece of work, and when you come back to one: `review_journal` with filter "failure", then "open"; what failed is to be mended first."""
+Before you change something: call `recall` with the text of the error, or `search_lessons` with a few words, to see the lessons of earlier failures. \
+An empty answer means that nothing is known, not that nothing can go wrong.
+After a gate run: `golden_status` returns its verdict. For each project that is FAILED or ERROR, `explain_failure` returns the reasons, the failing step, \
+the end of the output, what changed since the last pass, and what is known about the failure. Do not weaken a golden project to make it pass.
+When you start or resume a piece of work: call `review_journal` with filter "failure", then "open". Fix what failed first."""
 _WRITING = """\
-The journal keeps what you meant to do and whether it came true:
-1. Before work whose success shows only later (a deploy, a migration, a change to a pipeline, a fix that is to hold): `log_intent`, one sentence. Keep its entry_id.
-2. When it is done: `log_outcome` with what you saw at once, and with expectations for what must come true later. An expectation is one \
-thing that can be observed, with expires_minutes, and with a match_hint of keys that the answering news will carry, such as {"source": "ci", "sha": "..."}.
-3. When you learn something that answers an expectation: `add_signal` with your own source name and the same keys in data. Never report what you did not see.
+The journal records what you intended to do and whether it worked:
+1. Before work whose success shows only later (a deploy, a migration, a change to a pipeline, a fix that must hold): call `log_intent` with one sentence. Keep its entry_id.
+2. When it is done: call `log_outcome` with the result that you saw, and with expectations for what must happen later. An expectation is one \
+thing that can be observed, with expires_minutes, and with a match_hint of keys that the answering signal will contain, such as {"source": "ci", "sha": "..."}.
+3. When you learn something that answers an expectation: call `add_signal` with your own source name and the same keys in data. Never report what you did not see.
 
-Do not log trifles: reading files, searching, formatting, running a test while you work, or steps of something that is logged already. One entry for each piece \
-of work that a colleague would want to know of next week. Write no secrets: they are blotted out."""
-_READ_ONLY = "This server only reads: it was started with --read-only."
+Do not log trifles: reading files, searching, formatting, running a test while you work, or steps of work that is already logged. Log one entry for each piece \
+of work that a colleague would want to know about next week. Write no secrets: they are redacted."""
+_READ_ONLY = "This server is read-only: it was started with --read-only."
 
 
 def _read_whole(number: Any) -> Any:
@@ -81,84 +81,86 @@ class Arguments(BaseModel):
 
 
 class LogIntent(Arguments):
-    """Begin a journal entry: say what you are about to do, before you do it, when its success shows only later.
+    """Begin a journal entry before you do something whose success shows only later.
 
-    Gives the entry_id that log_outcome wants. Not for trifles.
+    Returns the entry_id for log_outcome. Not for trifles.
     """
 
     intent: str = Field(description="What you are about to do and why, in one sentence.")
-    intent_type: str | None = Field(None, description="A word for the kind of work, such as deploy, fix or migration.")
+    intent_type: str | None = Field(None, description="The kind of work, such as deploy, fix or migration.")
     job_id: str | None = Field(None, description="The job that it belongs to, such as an issue's number.")
     parent_id: str | None = Field(None, description="The entry_id of the work that this is a part of.")
 
 
 class LogOutcome(Arguments):
-    """Say how what you logged ended, as seen at once, and what must come true later.
+    """Record how the logged work ended, as far as you can see now, and what must happen later.
 
-    Said again, the later result stands and expectations are added. Only for your own entries.
+    A second call replaces the result and adds expectations. Only for your own entries.
     """
 
-    entry_id: str = Field(description="What log_intent gave.")
+    entry_id: str = Field(description="The entry_id that log_intent returned.")
     result: str = Field(
-        description="How it ended, as seen at once.",
+        description="How it ended, as far as you can see now.",
         json_schema_extra={"enum": [str(word) for word in ImmediateResult]},
     )
     notes: str | None = Field(None, description="What you saw.")
     actions: list[Any] | None = Field(None, description="What you did: texts or objects.")
     expectations: list[Any] | None = Field(
         None,
-        description="What must come true later.",
+        description="What must happen later.",
         json_schema_extra={"items": _plain_record(record_schema(EXPECTATION_KEYS))},
     )
 
 
 class AddSignal(Arguments):
-    """Report news that may answer an expectation.
+    """Send a signal that may answer an expectation.
 
-    It finds its entry by the keys of data that a match_hint names, else by your session. routed_by tells how;
-    orphan: nothing waits for it yet. Report only what you saw.
+    It finds its entry by the keys in data that a match_hint names, else by your session. routed_by says how;
+    orphan means that nothing waits for it yet. Report only what you saw.
     """
 
     source: str = Field(
-        description=f"Who says it, such as ci or monitoring; {', '.join(sorted(RESERVED_SOURCES))} are reserved."
+        description=f"The sender, such as ci or monitoring; {', '.join(sorted(RESERVED_SOURCES))} are reserved."
     )
     signal_type: str = Field(
-        description="What it says of what was expected; a correction says that the work itself was wrong.",
+        description="The answer to the expectation; a correction means that the work itself was wrong.",
         json_schema_extra={"enum": [str(word) for word in SignalType]},
     )
     summary: str = Field(description="What you learned, in one sentence.")
-    data: dict[str, Any] | None = Field(None, description="Keys that a match_hint is compared with.")
-    external_id: str | None = Field(None, description="The source's own id of this news: said twice, it counts once.")
-    entry_id: str | None = Field(None, description="The entry that it is about, if you know it.")
+    data: dict[str, Any] | None = Field(None, description="Keys to compare with a match_hint.")
+    external_id: str | None = Field(None, description="The source's own id of this signal; the same id counts once.")
+    entry_id: str | None = Field(None, description="The entry that it concerns, if you know it.")
 
 
 class ReviewJournal(Arguments):
-    """Show your own newest entries with what they expect, newest first: what you began, and how it stands."""
+    """Show your own entries with their expectations and assessment, newest first."""
 
-    filter: str = Field("all", description="Where the entries stand.", json_schema_extra={"enum": list(FILTERS)})
+    filter: str = Field(
+        "all", description="Only entries with this assessment.", json_schema_extra={"enum": list(FILTERS)}
+    )
     intent_type: str | None = Field(None, description="Only entries of this kind.")
-    limit: _Limit = Field(10, description="How many at most.")
+    limit: _Limit = Field(10, description="The most to return.")
 
 
 class SearchLessons(Arguments):
-    """Find what was learned from earlier failures and their fixes, by a few words.
+    """Find lessons from earlier failures and their fixes, by a few words.
 
-    Lessons that nobody has approved yet are among them (approved is false): take those as hints.
+    The answer includes lessons that nobody has approved yet (approved is false): treat those as hints.
     """
 
     query: str = Field(description="A few words.")
-    limit: _Limit = Field(10, description="How many at most.")
+    limit: _Limit = Field(10, description="The most to return.")
 
 
 class Recall(Arguments):
-    """Find the lessons that bear on a failure by its text, best first.
+    """Find the lessons for a failure by its text, best first.
 
-    Only approved lessons that fit come back; an empty answer means that nothing is known.
+    Only approved lessons that match are returned; an empty answer means that nothing is known.
     """
 
     text: str = Field(description="The error's text, a traceback, or what you are about to do.")
     project: str | None = Field(None, description="The golden project that failed: its lessons come first.")
-    limit: _Limit = Field(3, description="How many at most.")
+    limit: _Limit = Field(3, description="The most to return.")
 
 
 class ListGoldenProjects(Arguments):
@@ -166,13 +168,13 @@ class ListGoldenProjects(Arguments):
 
 
 class GoldenStatus(Arguments):
-    """Tell the last gate run: its verdict, commit and time, and each project's status with its reasons."""
+    """Return the last gate run: its verdict, commit and time, and each project's status with its reasons."""
 
 
 class ExplainFailure(Arguments):
-    """Tell why a golden project failed when it last ran.
+    """Explain why a golden project failed in its last run.
 
-    Reasons, the failing step, the end of its output, what changed since it last passed, and what is known of this
+    Reasons, the failing step, the end of its output, what changed since it last passed, and what is known about this
     failure.
     """
 

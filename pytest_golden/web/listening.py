@@ -35,7 +35,7 @@ _NOT_HTTP = {"type": "about:blank", "title": "Bad Request", "status": 400, "deta
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 picks a free one.
+    """Return a socket that listens; port 0 chooses a free one.
 
     Raises:
         SettingsError: the address cannot be listened on.

@@ -178,7 +178,7 @@ def find_store(said: str | None, root: Path) -> list[tuple[str, State]]:
 
 def test_store_is_found_before_and_after_the_first_gate(tmp_path: Path) -> None:
     path = tmp_path / ".golden" / "golden.db"
-    assert find_store(None, tmp_path) == [(f"{path}: the first gate makes it", State.GOOD)]
+    assert find_store(None, tmp_path) == [(f"{path}: the first gate creates it", State.GOOD)]
     Store.open(path).close()
     ((told, state),) = find_store(None, tmp_path)
     assert told.startswith(f"{path}, ")
@@ -186,7 +186,7 @@ def test_store_is_found_before_and_after_the_first_gate(tmp_path: Path) -> None:
 
 
 def test_store_that_nobody_wants_is_absent(tmp_path: Path) -> None:
-    assert find_store("none", tmp_path) == [("off (none): runs are not remembered", State.ABSENT)]
+    assert find_store("none", tmp_path) == [("off (none): runs are not recorded", State.ABSENT)]
 
 
 @pytest.mark.parametrize("content", [b"no database at all, but long enough to be read as one" * 20, None])
@@ -200,7 +200,7 @@ def test_store_that_cannot_be_used_is_told_and_nothing_is_changed(tmp_path: Path
     before = path.read_bytes()
     ((told, state),) = find_store(str(path), tmp_path)
     assert str(path) in told
-    assert told.endswith("is not a golden store; nothing was changed; results would be kept aside until it works")
+    assert told.endswith("is not a golden store; nothing was changed; results are kept in the spool until it works")
     assert state is State.LIMITED
     assert path.read_bytes() == before
 
@@ -208,7 +208,7 @@ def test_store_that_cannot_be_used_is_told_and_nothing_is_changed(tmp_path: Path
 def test_results_that_wait_in_a_spool_are_told(tmp_path: Path) -> None:
     Spool(tmp_path / ".golden" / "spool").append(begin("one"))
     told = [told for told, _ in find_store(None, tmp_path)]
-    assert told[-1] == "the results of 1 gate run wait to be taken in"
+    assert told[-1] == "the results of 1 gate run wait in the spool"
 
 
 def test_place_where_no_store_can_be_keeps_the_gate_from_running(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ def test_nothing_is_said_where_no_model_is_named() -> None:
 def test_model_is_named_with_its_address_and_without_its_key() -> None:
     [found] = examine_model({"GOLDEN_LLM_MODEL": "anthropic:claude", "GOLDEN_LLM_API_KEY": KEY})
     assert found.state is State.GOOD
-    assert found.told == "anthropic:claude at https://api.anthropic.com, with a key; not asked now"
+    assert found.told == "anthropic:claude at https://api.anthropic.com, with a key; not called now"
     [found] = examine_model(ELSEWHERE)
-    assert found.told == "openai:llama3 at http://localhost:11434/v1, no key; not asked now"
+    assert found.told == "openai:llama3 at http://localhost:11434/v1, no key; not called now"
 
 
 def test_key_that_goes_unencrypted_is_told() -> None:

@@ -115,7 +115,7 @@ def test_history_of_one_project_for_people(golden: Golden, store: Path) -> None:
         "sales: passes again after 1 failure",
         "runs       ✓~✗-✓   (✓ passed, ✗ failed, ! error, ~ passed after a retry, - skipped, ^ interrupted)",
         "durations  ▁█▅ ▂   (usually 1.20s, half of the passes within 200ms of it)",
-        "flakiness  50% of neighbouring results on one commit differ; passed only after a retry in 1 of 4 runs",
+        "flakiness  50% of consecutive results on one commit differ; passed only after a retry in 1 of 4 runs",
         "       2.00s │    ███",
         "             │    ███ ▄▄▄",
         "median 1.20s │    ███ ███     ▅▅▅",
@@ -209,7 +209,7 @@ def test_interrupted_run_has_a_sign_of_its_own_and_counts_nowhere(golden: Golden
     assert out[0] == "a: 2nd pass in a row, failed 1 of the last 3"
     assert out[1].startswith("runs       ✗✓^✓")
     assert out[2].startswith("durations  ▁▁ ▁")
-    assert out[3] == "flakiness  50% of neighbouring results on one commit differ"
+    assert out[3] == "flakiness  50% of consecutive results on one commit differ"
     runs = golden("history", "a", "--store", "golden.db", "--json").json["runs"]
     assert [one["is_interrupted"] for one in runs] == [False, True, False, False]
 

@@ -244,7 +244,7 @@ def wilson_interval(successes: int, trials: int, level: float) -> ConfidenceInte
 
 
 def flakiness(results: Iterable[object]) -> float | None:
-    """Return the share of neighbouring results that differ, 0 to 1; None for fewer than two.
+    """Return the share of consecutive results that differ, 0 to 1; None for fewer than two.
 
     Of results that have a `status` only that counts: no two runs take the same time.
     """
