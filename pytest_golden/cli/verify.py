@@ -167,14 +167,21 @@ def _prepare(
     environment = clean_environment(os.environ)
     if base.manifest is None:
         return GatePlace(manifest, environment)
-    from pytest_golden.verify.base_worktree import BaseWorktree, JudgedHead, make_judge, read_manifest_of
+    from pytest_golden.verify.base_worktree import (
+        BaseWorktree,
+        JudgedHead,
+        lay_declarations,
+        make_judge,
+        read_manifest_of,
+    )
 
     passed = frozenset(name for project in declared.projects for name in project.pass_env)
     setup = read_manifest_of(base).setup
     tree = BaseWorktree(checkout, private, base.commit, "judge")
     held.callback(tree.close)
     head = JudgedHead(checkout, manifest, declared.workspace_root, environment, passed, setup)
-    return make_judge(tree, private / "judging", head, base.manifest)
+    lay_declarations(tree, head, base.manifest)
+    return make_judge(tree, private / "judging", head)
 
 
 def _describe(base: BaseCommit, head: HeadCommit) -> str:

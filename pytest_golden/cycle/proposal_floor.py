@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-import ast
 import os
-import tomllib
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.view import is_below
-from pytest_golden.history.base_files import read_base_manifest
-from pytest_golden.history.git import ask_git, last_line, read_blob, run_git, split_paths
-from pytest_golden.manifest.reader import parse_manifest
+from pytest_golden.history.base_files import find_configuration_changes, read_base_manifest
+from pytest_golden.history.git import read_blob
+from pytest_golden.manifest.reader import load_manifest, parse_manifest
+from pytest_golden.regression.comparison import ProjectRuns, SideRuns, find_unjudged
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.verdict import RegressionCheckResult
+from pytest_golden.settings import NO_STORE
 from pytest_golden.verify import base_worktree, gates
-from pytest_golden.verify.base_worktree import BaseWorktree
+from pytest_golden.verify.base_worktree import BaseEnvironment, BaseWorktree, JudgedHead
+from pytest_golden.verify.failures import identify_failure
 from pytest_golden.verify.store import keep_spooled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_golden.manifest.model import Manifest
+    from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.verify.gates import GatePlace, GateReport
 
-
-_CONFIGURATIONS = frozenset({"pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pytest.toml", ".pytest.toml"})
-#: The file by which a checkout has its say in every gate below its folder.
-HOOKS = "conftest.py"
-_MOST_READ = 500
-_ENDINGS = frozenset({".py", ".pyc", ".pyd", ".so"})
-_PACKAGE = "__init__"
-# Where a package's sources lie in the checkout of one that is installed in place.
-_SOURCES = "src"
-_IMPORTERS = frozenset({"import_module", "__import__", "importorskip", "register_assert_rewrite"})
-_PLUGINS = "pytest_plugins"
-_PYPROJECT = "pyproject.toml"
-_MOST_TOLD = 3
+# What a failure gets that the proposal did not cause: as a quarantined one, it is shown and fails nothing.
+_KNOWN: Mapping[str, Any] = {
+    "regression_kind": "known",
+    "quarantined": "it failed on the base too, for the same reason",
+}
 
 
 @dataclass(slots=True)
@@ -65,27 +60,22 @@ class ProposalGuard:
         manifest = self.floor.manifest
         if manifest is None:
             raise GoldenError("the base has no manifest")
-        with base_worktree.PrivateFolder(outside=self.floor.checkout) as private:
+        with base_worktree.PrivateFolder(outside=self.floor.checkout) as private, ExitStack() as held:
             tree = BaseWorktree(self.floor.checkout, private.path, commit)
-            try:
-                may_be_imported = any(name_module(path) is not None for path in changed)
-                protected = self.floor.protect(*([self.floor.find_imported()] if may_be_imported else []))
-                weakened = [*list_edits(changed, protected), *self._compare(tree.root, changed)]
-                self._put_floor(tree.root)
-                environment = base_worktree.BaseEnvironment(
-                    self.floor.checkout, tree.root, private.path, self.environment
-                )
-                file = tree.root / self.floor.relative
-                longest = min(base_worktree.find_setup_seconds(manifest.projects), max(0.0, self.seconds_left()))
-                place = environment.prepare(file, manifest.setup, longest)
-                # Else a proposal's own `pytest.py`, or an entry point that it declares, would be the gate that judges it.
-                place = replace(place, environment={**place.environment, "PYTHONSAFEPATH": "1"})
-                report = self._run(place, private.path, weakened)
-                lost = keep_spooled(file, self.store, self.floor.root, {str(report.run_id)})
-                warnings = (*self._list_lacks(tree, file, report), *([] if lost is None else [lost]))
-            finally:
-                tree.close()
+            held.callback(tree.close)
+            weakened = [*list_edits(changed, self.floor.protect()), *self._compare(tree.root, changed)]
+            judge = BaseWorktree(self.floor.checkout, private.path, self.floor.commit, "judge")
+            held.callback(judge.close)
+            place, root = self._prepare(manifest, tree, judge, private.path)
+            place = gates.use_store(place, str(self.store))
+            report = self._run(place, private.path, "proposal", self._make_options(private.path))
+            lost = keep_spooled(root, self.store, self.floor.root, {str(report.run_id)})
+            lacks = self._list_lacks(tree, replace(manifest, workspace_root=root), report)
+            failed = [name for name, result in report.results.items() if result.is_regression]
+            known, told = self._find_known(judge, private.path, report, failed) if failed and not lacks else ((), ())
+            warnings = (*lacks, *told, *([] if lost is None else [lost]))
         results = tuple(gates.result_of(report, project.name) for project in manifest.projects)
+        results = tuple(replace(one, **_KNOWN) if one.name in known else one for one in results)
         # The base's own manifest is what ran: what the gate adds is what did not run.
         weakened += [dict(one) for one in report.weakened_floor]
         if report.fails_unexplained:
@@ -93,12 +83,60 @@ class ProposalGuard:
         check = RegressionCheckResult(results)
         return {"regression_check": check, "weakened_floor": tuple(weakened), "warnings": warnings}
 
-    def _run(self, place: GatePlace, folder: Path, edited: Sequence[Mapping[str, Any]]) -> GateReport:
-        options = (
-            *("--golden-learning=off", *gates.keep_aside(folder)),
-            *("--golden-base", self.floor.commit, "--golden-floor", "check"),
+    def _prepare(
+        self, manifest: Manifest, tree: BaseWorktree, judge: BaseWorktree, private: Path
+    ) -> tuple[GatePlace, Path]:
+        """Return where the gate runs, which judges the proposal from a worktree of the base, and the proposal's workspace root."""
+        floor = self.floor
+        file = tree.root / floor.relative
+        with suppress(OSError):
+            # The proposal may have removed the manifest's folder, in which `setup:` is run.
+            file.parent.mkdir(parents=True, exist_ok=True)
+        environment = BaseEnvironment(floor.checkout, tree.root, private, self.environment)
+        pipelines = environment.prepare(file, manifest.setup, self._limit_setup(manifest))
+        passed = frozenset(name for project in manifest.projects for name in project.pass_env)
+        root = tree.root / os.path.relpath(floor.root, floor.checkout)
+        place = floor.checkout / floor.relative
+        head = JudgedHead(floor.checkout, place, root, pipelines.environment, passed, manifest.setup, pipelines.python)
+        return base_worktree.make_judge(judge, private / "judging", head), root
+
+    def _limit_setup(self, manifest: Manifest) -> float:
+        return min(base_worktree.find_setup_seconds(manifest.projects), max(0.0, self.seconds_left()))
+
+    def _make_options(self, folder: Path) -> tuple[str, ...]:
+        compares = ("--golden-base", self.floor.commit, "--golden-floor", "check")
+        return ("--golden-learning=off", *gates.keep_aside(folder), *compares)
+
+    def _find_known(
+        self, judge: BaseWorktree, private: Path, report: GateReport, failed: Sequence[str]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Run on the base what fails on the proposal. Return the names that fail there for the same reason, and what to say."""
+        floor, manifest = self.floor, self.floor.manifest
+        file = judge.root / floor.relative
+        environment = BaseEnvironment(floor.checkout, judge.root, private / "before", self.environment)
+        try:
+            if manifest is None or judge.find_gaps():
+                return (), ()
+            place = replace(
+                environment.prepare(file, manifest.setup, self._limit_setup(manifest)), judged=floor.checkout
+            )
+            options = ("--golden-learning=off", *gates.keep_aside(private))
+            base = self._run(gates.use_store(place, NO_STORE), private, "base", options, failed)
+            missing = base_worktree.find_missing_inputs(floor.root, load_manifest(file), base.results.values())
+        except GoldenError as error:
+            return (), (f"whether {', '.join(failed)} failed before is not known: {error}",)
+        pairs = {
+            name: _pair(gates.result_of(base, name), report.results[name]) for name in failed if name not in missing
+        }
+        known = tuple(name for name, pair in pairs.items() if _is_known(pair))
+        return known, tuple(
+            f"{name} failed on the base too, for the same reason: the proposal did not break it" for name in known
         )
-        gate = gates.start_gate(gates.use_store(place, str(self.store)), folder, "gate", options)
+
+    def _run(
+        self, place: GatePlace, folder: Path, named: str, options: Sequence[str], projects: Sequence[str] = ()
+    ) -> GateReport:
+        gate = gates.start_gate(place, folder, named, options, projects=projects)
         shown = ""
 
         def look(line: str) -> None:
@@ -109,14 +147,9 @@ class ProposalGuard:
                 shown = line
                 self.show(f"gate | {line}")
 
-        try:
-            return gates.finish_gate(gate, "proposal", look)
-        except GoldenError as error:
-            # An edit may be what broke the gate, and nothing else would then mention it.
-            told = "".join(f"; {one['message']}" for one in edited[:_MOST_TOLD])
-            raise GoldenError(f"{error}{told}") from None
+        return gates.finish_gate(gate, named, look)
 
-    def _list_lacks(self, tree: BaseWorktree, manifest: Path, report: GateReport) -> tuple[str, ...]:
+    def _list_lacks(self, tree: BaseWorktree, manifest: Manifest, report: GateReport) -> tuple[str, ...]:
         """Say what the worktree lacked if something failed: that may be the only cause, and not the proposal's fault."""
         if not any(result.is_regression for result in report.results.values()):
             return ()
@@ -126,10 +159,10 @@ class ProposalGuard:
 
     def _compare(self, tree: Path, changed: tuple[str, ...]) -> list[Mapping[str, Any]]:
         """Return how the proposal's manifest and pytest settings are weaker than the base's."""
-        told = "says something else to pytest"
-        found = [
-            make_edit(None, "gate_configuration", f"{path} {told}") for path in changed if self._differs(tree, path)
-        ]
+        folder = (tree / self.floor.relative).parent
+        start = folder if folder.is_dir() else tree
+        around = find_configuration_changes(self.floor.commit, start, configuration=None, conftests=())
+        found: list[Mapping[str, Any]] = [one.to_dict() for one in around]
         if self.floor.relative in changed:
             found += self._compare_manifests(tree)
         return found
@@ -145,23 +178,14 @@ class ProposalGuard:
             return []
         return [one.to_dict() for one in find_weakenings(base, head, not_run={})]
 
-    def _differs(self, tree: Path, path: str) -> bool:
-        place = Path(path)
-        if place.name != _PYPROJECT or not Path(self.floor.relative).is_relative_to(place.parent):
-            return False
-        before = read_blob(self.floor.checkout, self.floor.commit, path)
-        return differs_for_pytest(before or b"", read_blob(tree, "HEAD", path) or b"")
 
-    def _put_floor(self, tree: Path) -> None:
-        """Replace the proposal's manifest and baselines, which may be links, by the base's."""
-        paths = [self.floor.baselines, self.floor.relative]
-        commit = self.floor.commit
-        removed = run_git(tree, "rm", "-r", "--quiet", "--force", "--ignore-unmatch", "--", *paths)
-        there = [path for path in paths if not run_git(tree, "cat-file", "-e", f"{commit}:{path}").returncode]
-        put = run_git(tree, "-c", "core.hooksPath=/dev/null", "checkout", "--quiet", commit, "--", *there)
-        if removed.returncode or put.returncode:
-            told = last_line(removed.stderr if removed.returncode else put.stderr)
-            raise GoldenError(f"the base's floor cannot be put over the proposal: {told}")
+def _pair(base: GoldenProjectResult, head: GoldenProjectResult) -> ProjectRuns:
+    before, now = (SideRuns.begin(result, identify_failure(result)) for result in (base, head))
+    return ProjectRuns(head.name, before, now)
+
+
+def _is_known(project: ProjectRuns) -> bool:
+    return project.base.failed and not project.fails_otherwise and find_unjudged(project) is None
 
 
 class BaseFloor(NamedTuple):
@@ -187,28 +211,14 @@ class BaseFloor(NamedTuple):
         """The baselines' folder from the checkout's root."""
         return (Path(self.relative).parent / BASELINES_FOLDER).as_posix()
 
-    def protect(self, is_imported: Callable[[str], bool] = lambda _: False) -> ProtectedFloor:
-        """Return what a proposal may not change unnoticed; `is_imported` is passed to `ProtectedFloor`."""
+    def protect(self) -> ProtectedFloor:
+        """Return what a proposal may not change unnoticed."""
         projects = () if self.manifest is None else self.manifest.projects
         own = tuple(
             OwnFiles(project.name, self._from_root(project.path), self._name_folder(project.path, project.project_dir))
             for project in projects
         )
-        return ProtectedFloor(self.relative, self.baselines, own, is_imported)
-
-    def find_imported(self) -> Callable[[str], bool]:
-        """Return a function that tells whether the base's conftests, which the gate loads, may import a path.
-
-        Raises:
-            GoldenError: git cannot tell.
-        """
-        asked = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", self.commit)
-        files = split_paths(ask_git(self.checkout, *asked, failing=f"git cannot list the files of {self.commit[:12]}"))
-        hooks = [str(folder / HOOKS) for folder in PurePosixPath(self.relative).parents]
-        return find_imported([path for path in hooks if path in files], files, self._read)
-
-    def _read(self, path: str) -> str:
-        return (read_blob(self.checkout, self.commit, path) or b"").decode("utf-8", "replace")
+        return ProtectedFloor(self.relative, self.baselines, own)
 
     def _name_folder(self, path: str, project_dir: str | None) -> str | None:
         # A folder that holds the manifest, as the whole checkout does, is not one project's own.
@@ -242,15 +252,11 @@ class OwnFiles(NamedTuple):
 
 
 class ProtectedFloor(NamedTuple):
-    """What a proposal may not change unnoticed; all paths are relative to the checkout's root.
-
-    `is_imported` tells whether the gate's conftests may import a path.
-    """
+    """What a proposal may not change unnoticed; all paths are relative to the checkout's root."""
 
     manifest: str
     baselines: str
     projects: tuple[OwnFiles, ...]
-    is_imported: Callable[[str], bool] = lambda _: False
 
 
 def list_edits(changed: Sequence[str], floor: ProtectedFloor) -> Iterator[Mapping[str, Any]]:
@@ -261,118 +267,11 @@ def list_edits(changed: Sequence[str], floor: ProtectedFloor) -> Iterator[Mappin
         elif is_below(path, floor.baselines):
             project = path.removeprefix(floor.baselines).strip("/").partition("/")[0]
             yield make_edit(project or None, "baseline", f"the baseline {path} was edited")
-        elif _loads_with_gate(path, floor):
-            yield make_edit(None, "gate_configuration", f"{path}, which the gate loads, was edited")
         for own in floor.projects:
             if is_below(path, own.path) or (own.folder is not None and is_below(path, own.folder)):
                 yield make_edit(own.project, "project_files", f"its own file {path} was edited")
 
 
-def _loads_with_gate(path: str, floor: ProtectedFloor) -> bool:
-    file = PurePosixPath(path)
-    if file.name not in _CONFIGURATIONS and file.name != HOOKS:
-        return floor.is_imported(path)
-    return PurePosixPath(floor.manifest).is_relative_to(file.parent) or floor.is_imported(path)
-
-
 def make_edit(project: str | None, kind: str, message: str) -> Mapping[str, Any]:
     """Return an entry of the weakened floor; `project` is None if it belongs to no single project."""
     return {"project": project, "kind": kind, "message": message, "base": None, "head": None}
-
-
-def differs_for_pytest(before: bytes, now: bytes) -> bool:
-    """Tell whether two pyproject.toml configure pytest differently; if in doubt, they do."""
-    try:
-        told = [tomllib.loads(text.decode("utf-8")).get("tool", {}).get("pytest") for text in (before, now)]
-    except (ValueError, AttributeError):
-        return True
-    return bool(told[0] != told[1])
-
-
-def find_imported(
-    conftests: Sequence[str], files: Iterable[str], read: Callable[[str], str | None]
-) -> Callable[[str], bool]:
-    """Return a function that tells whether these conftests may import a path, directly or not; it also answers for new paths.
-
-    Only texts are read. Nothing is imported, and what this process has loaded is not considered: the process that judges a
-    proposal has loaded the proposal's own modules.
-
-    Paths are from the checkout's root. `files` are all that are there, `read` gives the text of one, None where it cannot.
-    """
-    known = {place: file for file in files if (place := name_module(file)) is not None}
-    roots = tuple(dict.fromkeys(root for file in conftests for root in _list_roots(file)))
-    found: set[str] = set()
-    waiting, read_files = list(conftests), 0
-    while waiting and read_files < _MOST_READ:
-        file = waiting.pop()
-        read_files += 1
-        new = {*_locate(file, read(file) or "", roots, known)} - found
-        found |= new
-        waiting += sorted(known[place] for place in new if place in known)
-    return lambda path: name_module(path) in found
-
-
-def name_module(path: str) -> str | None:
-    """Return a module's place in the checkout, without its ending; None where a path is no module."""
-    file = PurePosixPath(path)
-    if file.suffix not in _ENDINGS:
-        return None
-    stem = file.name.partition(".")[0]
-    return str(file.parent if stem == _PACKAGE else file.parent / stem)
-
-
-def _list_roots(conftest: str) -> Iterator[str]:
-    """Yield the folders in which a conftest's imports may be found: beside it and above, and `src` in each."""
-    for folder in PurePosixPath(conftest).parents:
-        yield from (str(folder), str(folder / _SOURCES))
-
-
-def _locate(file: str, text: str, roots: Sequence[str], known: Collection[str]) -> Iterator[str]:
-    for level, name in _list_names(text):
-        if level:
-            yield from _list_prefixes(str(PurePosixPath(file).parents[min(level, file.count("/") + 1) - 1]), name)
-            continue
-        yield from (place for root in roots for place in _list_prefixes(root, name))
-        top = name.partition(".")[0]
-        if not any(str(PurePosixPath(root, top)) in known for root in roots):
-            # A place that only pytest's `pythonpath` or the environment names.
-            elsewhere = [place.removesuffix(f"/{top}") for place in known if place.endswith(f"/{top}")]
-            yield from (place for root in elsewhere for place in _list_prefixes(root, name))
-
-
-def _list_prefixes(root: str, name: str) -> Iterator[str]:
-    """List the places of a module and of all packages that it is in."""
-    place = PurePosixPath(root)
-    for part in filter(None, name.split(".")):
-        place /= part
-        yield str(place)
-
-
-def _list_names(text: str) -> Iterator[tuple[int, str]]:
-    """List what a module's text imports: how many folders up, and the dotted name from there."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((0, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from ((node.level, f"{node.module or ''}.{alias.name}".strip(".")) for alias in node.names)
-        else:
-            yield from ((0, name) for name in _list_named(node))
-
-
-def _list_named(node: ast.AST) -> Iterator[str]:
-    """List the modules that a text names in strings, for pytest or for the import system."""
-    if isinstance(node, ast.Call):
-        function = node.func
-        called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
-        named: Iterable[ast.AST] = node.args if called in _IMPORTERS else ()
-    elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        is_plugins = any(isinstance(target, ast.Name) and target.id == _PLUGINS for target in targets)
-        named = ast.walk(node.value) if is_plugins else ()
-    else:
-        return
-    yield from (one.value for one in named if isinstance(one, ast.Constant) and isinstance(one.value, str))

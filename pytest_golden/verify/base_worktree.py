@@ -123,9 +123,10 @@ def find_temporary_folder(outside: Path) -> Path:
 
 
 class JudgedHead(NamedTuple):
-    """The checkout that is judged: its root, manifest, workspace root and environment, and the names of passed variables.
+    """What is judged: the root of its checkout, its manifest there, and the workspace root of its pipelines.
 
-    `base_setup` installs the base.
+    They run in `environment`, by `python` where they declare no `venv`; `passed` are the names of variables that get to
+    them. `base_setup` installs the base.
     """
 
     checkout: Path
@@ -134,6 +135,7 @@ class JudgedHead(NamedTuple):
     environment: Mapping[str, str]
     passed: frozenset[str]
     base_setup: Sequence[str] | None
+    python: str = sys.executable
 
 
 class BaseWorktree:
@@ -163,19 +165,23 @@ class BaseWorktree:
         return (*_find_submodules(self._checkout, self.root), *_find_pointers(self._checkout, self.root))
 
 
-def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead, base_manifest: Path) -> GatePlace:
-    """Make a worktree of the base the judge of a checkout, and return where its gates run.
+def lay_declarations(tree: BaseWorktree, head: JudgedHead, base_manifest: Path) -> None:
+    """Put the head's manifest and baselines, which are data, in the place of those of a worktree of the base."""
+    manifest = tree.root / os.path.relpath(head.manifest, head.checkout)
+    _replace(tree.root / os.path.relpath(base_manifest, head.checkout), None)
+    _replace(manifest, head.manifest)
+    _replace(manifest.parent / BASELINES_FOLDER, head.manifest.parent / BASELINES_FOLDER)
 
-    Configuration, conftests and what they import are the base's. The head's manifest and baselines are put there as data:
-    whatever they ask less of the floor is told beside the results. The pipelines' files stay in the head's checkout.
+
+def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead) -> GatePlace:
+    """Make a worktree of the base the judge of pipelines elsewhere, and return where its gates run.
+
+    Configuration, conftests and what they import are those of the worktree, the pipelines' files those of the head.
 
     Raises:
         GoldenError: the base's environment cannot be made.
     """
     manifest = tree.root / os.path.relpath(head.manifest, head.checkout)
-    _replace(tree.root / os.path.relpath(base_manifest, head.checkout), None)
-    _replace(manifest, head.manifest)
-    _replace(manifest.parent / BASELINES_FOLDER, head.manifest.parent / BASELINES_FOLDER)
     files = list_gate_files(os.path.relpath(manifest.parent, tree.root), None, ())
     texts = {path: (tree.root / path).read_bytes() for path in files if (tree.root / path).is_file()}
     if not find_configuration(os.path.relpath(manifest.parent, tree.root), texts).file:
@@ -185,8 +191,11 @@ def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead, base_manifes
     python, environment = sys.executable, head.environment
     if find_sources_below(head.checkout):
         # The head is installed here: the judge runs where the base is installed instead, the pipelines run here.
-        made = BaseEnvironment(head.checkout, tree.root, private, environment).prepare(manifest, head.base_setup)
-        python, options = made.python, (*options, f"--golden-python={sys.executable}")
+        python = (
+            BaseEnvironment(head.checkout, tree.root, private, environment).prepare(manifest, head.base_setup).python
+        )
+    if head.python != python:
+        options = (*options, f"--golden-python={head.python}")
     kept = {
         name: value for name, value in environment.items() if name in head.passed or not name.startswith(_OF_PYTHON)
     }
@@ -377,18 +386,17 @@ def _list_packages() -> list[str]:
     return [folder for folder in folders if Path(folder).is_dir()]
 
 
-def find_missing_inputs(head_root: Path, manifest: Path, results: Iterable[GoldenProjectResult]) -> dict[str, str]:
+def find_missing_inputs(
+    head_root: Path, base_manifest: Manifest, results: Iterable[GoldenProjectResult]
+) -> dict[str, str]:
     """Return, by failed project, a sentence that names the files ignored by git that the head has and the base lacks.
 
-    Files that the project writes itself are not inputs. `head_root` is the head's workspace root, `manifest` the file in
-    the base's worktree.
+    Files that the project writes itself are not inputs. `head_root` is the head's workspace root; that of `base_manifest`
+    is in the worktree.
     """
     failed = [result for result in results if result.is_regression]
     if not failed:
         return {}
-    from pytest_golden.manifest.reader import load_manifest
-
-    base_manifest = load_manifest(manifest)
     declared = {project.name: project for project in base_manifest.projects}
     roots = (head_root, base_manifest.workspace_root)
     head, base = (InputReader(root, read_checkout(root), declared.values()) for root in roots)

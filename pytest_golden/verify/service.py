@@ -336,7 +336,9 @@ class BaseSide:
         return {name: SideRuns.begin(result, identify_failure(result)) for name, result in results.items()}
 
     def _note_missing(self, results: Iterable[GoldenProjectResult]) -> None:
-        self.missing |= find_missing_inputs(self.manifest.workspace_root, self._get_place().manifest, results)
+        self.missing |= find_missing_inputs(
+            self.manifest.workspace_root, load_manifest(self._get_place().manifest), results
+        )
 
     def _run(self, names: Sequence[str]) -> GateReport:
         try:
@@ -353,7 +355,11 @@ class BaseSide:
             raise BaseUnavailableError(str(error)) from None
         finally:
             if self._place is not None:
-                lost = keep_spooled(self._place.manifest, self._verifier.store, self._verifier.declared.workspace_root)
+                lost = keep_spooled(
+                    load_manifest(self._place.manifest).workspace_root,
+                    self._verifier.store,
+                    self._verifier.declared.workspace_root,
+                )
                 if lost is not None:
                     self._verifier.say(f"WARNING: {lost}")
         if report.run_id is not None:

@@ -16,7 +16,6 @@ from pytest_golden.gate import state_folder
 from pytest_golden.gate.events import GATE_AGENT, Spool
 from pytest_golden.history.run_environment import describe_surroundings
 from pytest_golden.journal.model import ImmediateResult
-from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.comparison import SideRuns, Verdict, tells_nothing
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
@@ -174,18 +173,18 @@ def digest_environment(manifest: Manifest, workspace_root: Path, folder: Path) -
 
 
 def keep_spooled(
-    manifest: Path, store: str | None, workspace_root: Path, run_ids: Collection[str] | None = None
+    worktree_root: Path, store: str | None, workspace_root: Path, run_ids: Collection[str] | None = None
 ) -> str | None:
     """Move results that wait in a worktree's spool to the workspace's, from which its next gate records them.
 
-    Return what is lost if that fails, else None. `manifest` is the worktree's; `store` is the workspace's given store, None
-    if none was given. With `run_ids` only the files of these gates are moved: a proposal may bring files of its own.
+    Return what is lost if that fails, else None. `worktree_root` is the workspace root in the worktree; `store` is the
+    workspace's given store, None if none was given. With `run_ids` only the files of these gates are moved: a proposal may bring files of its own.
     """
     try:
         state = state_folder.prepare_state_folder(workspace_root)
         place = state_folder.find_store_place(store, state)
         if place is not None:
-            there = state_folder.find_state_folder(load_manifest(manifest).workspace_root)
+            there = state_folder.find_state_folder(worktree_root)
             waiting = Spool(
                 state_folder.find_spool_folder(state_folder.StorePlace(place.location, is_own=False), there)
             ).files()

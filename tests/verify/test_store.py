@@ -269,7 +269,7 @@ def sides(tmp_path: Path) -> Sides:
 
 def test_what_the_store_did_not_take_of_a_base_is_taken_in_by_the_heads_gate(sides: Sides) -> None:
     run_id = sides.spool_run()
-    assert keep_spooled(sides.manifest, None, sides.head) is None
+    assert keep_spooled(sides.manifest.parent, None, sides.head) is None
     assert sides.spool.files() == ()
     results = sides.run_head()
     assert len(results) == 2
@@ -278,16 +278,16 @@ def test_what_the_store_did_not_take_of_a_base_is_taken_in_by_the_heads_gate(sid
 
 def test_of_a_proposal_only_its_own_gates_are_kept(sides: Sides) -> None:
     forged, run_id = sides.spool_run(), sides.spool_run()
-    assert keep_spooled(sides.manifest, None, sides.head, {run_id}) is None
+    assert keep_spooled(sides.manifest.parent, None, sides.head, {run_id}) is None
     assert [path.stem for path in sides.spool.files()] == [forged]
     assert sides.run_head()[1:] == [run_id]
 
 
 def test_without_a_store_nothing_is_kept_and_what_cannot_be_is_said(sides: Sides) -> None:
     sides.spool_run()
-    assert keep_spooled(sides.manifest, "none", sides.head) is None
+    assert keep_spooled(sides.manifest.parent, "none", sides.head) is None
     (sides.head / ".golden" / "spool").write_text("in the way")
-    told = keep_spooled(sides.manifest, None, sides.head)
+    told = keep_spooled(sides.manifest.parent, None, sides.head)
     assert told is not None
     assert told.startswith("what the store did not take of a gate in a worktree is lost to history: ")
     assert len(sides.spool.files()) == 1
