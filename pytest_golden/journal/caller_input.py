@@ -10,8 +10,7 @@ from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import storable, storable_json
 from pytest_golden.trajectory.vocabulary import freeze
 from pytest_golden.values.checking import check_mapping, check_text, list_items
-from pytest_golden.values.frozen import FrozenDict
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.json_form import FrozenDict, json_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

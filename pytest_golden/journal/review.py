@@ -21,7 +21,7 @@ from pytest_golden.manifest.units import show
 from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
 from pytest_golden.values.checking import check_word
-from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import FrozenDict
 from pytest_golden.values.shape import Shape, form, in_form, write_shape
 
 if TYPE_CHECKING:

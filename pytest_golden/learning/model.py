@@ -13,7 +13,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.learning import memories
 from pytest_golden.values import checking
 from pytest_golden.values.checking import Checked, check_text, check_time, checked
-from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import FrozenDict
 from pytest_golden.values.shape import Shape, VersionedShape
 
 #: Returns a vector for each text. Its attribute `model`, if there is one, names the model.

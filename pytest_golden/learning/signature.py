@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_golden.redaction.escapes import strip_escapes
-from pytest_golden.values.frozen import word_set
+from pytest_golden.values.checking import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

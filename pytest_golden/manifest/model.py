@@ -19,7 +19,7 @@ from pytest_golden.manifest.comparisons import COMPARISONS
 from pytest_golden.manifest.kinds import TEXT, as_key, declared, list_of, one_of, record_of, table_of
 from pytest_golden.manifest.rules import find_conflicts, find_output_conflicts
 from pytest_golden.manifest.units import ExpectedOutcome
-from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import FrozenDict
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import yaml
 from pytest_golden.redaction import rule
 from pytest_golden.redaction.command_secrets import find_url_password
 from pytest_golden.redaction.rule import MARK, compile_late
-from pytest_golden.values.frozen import word_set
+from pytest_golden.values.checking import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

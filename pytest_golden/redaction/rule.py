@@ -12,7 +12,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from pytest_golden.values.frozen import word_set
+from pytest_golden.values.checking import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

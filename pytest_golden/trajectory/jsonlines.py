@@ -17,8 +17,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.storage.folder import replace_file
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.step import StateSnapshot, Step
-from pytest_golden.values.frozen import FrozenDict, FrozenList
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.json_form import FrozenDict, FrozenList, json_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

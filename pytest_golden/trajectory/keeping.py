@@ -20,7 +20,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.trajectory import jsonlines
 from pytest_golden.trajectory.jsonlines import read_trajectory
 from pytest_golden.trajectory.step import FrozenSequence, Step
-from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import FrozenDict
 
 if TYPE_CHECKING:
     from datetime import datetime

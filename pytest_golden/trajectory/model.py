@@ -14,8 +14,7 @@ from pytest_golden.trajectory.step import FrozenSequence, StateSnapshot, Step, e
 from pytest_golden.trajectory.vocabulary import Importance, StepType, TrajectoryOutcome, check_duration, freeze_mapping
 from pytest_golden.values import checking
 from pytest_golden.values.checking import Missing, check_text, check_time, check_word, list_items, parse_time
-from pytest_golden.values.frozen import FrozenDict
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.json_form import FrozenDict, json_form
 from pytest_golden.values.shape import Shape, VersionedShape, form
 
 if TYPE_CHECKING:

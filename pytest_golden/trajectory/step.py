@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, overload
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration, freeze, freeze_mapping
 from pytest_golden.values.checking import Checked, Missing, check_text, check_time, check_word, checked, optional
-from pytest_golden.values.frozen import FrozenDict
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.json_form import FrozenDict, json_form
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from pytest_golden.values.checking import find_amount, show
-from pytest_golden.values.frozen import FrozenDict, FrozenList
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.json_form import FrozenDict, FrozenList, json_form
 
 _ATOMS = (str, bytes, Number, NoneType, Enum, date, time, timedelta, PurePath, UUID, type, FunctionType, range)
 _EMPTY = FrozenDict()

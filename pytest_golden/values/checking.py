@@ -70,6 +70,11 @@ def check_word(field: str, word: Any, words: type[Word]) -> Word:
     raise ValueError(f"{field} {told}: give one of {', '.join(words)}")
 
 
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
+
 def check_text(field: str, text: object) -> str:
     """Return the text. Raise a `ValueError` that names the field for blank text or anything else."""
     if not isinstance(text, str) or not text.strip():

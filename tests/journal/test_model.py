@@ -16,7 +16,7 @@ from pytest_golden.journal.model import (
     Signal,
     SignalType,
 )
-from pytest_golden.values.frozen import FrozenDict, FrozenList
+from pytest_golden.values.json_form import FrozenDict, FrozenList
 from tests.journal.conftest import BEGIN
 
 EXPECTATION = Expectation(

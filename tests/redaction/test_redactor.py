@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_golden.redaction.literals import is_worth_hiding
 from pytest_golden.redaction.redactor import Redactor, redact
-from pytest_golden.values.frozen import FrozenDict, FrozenList
+from pytest_golden.values.json_form import FrozenDict, FrozenList
 from tests.patience import count_calls, without_hanging
 
 MARK = "[REDACTED]"

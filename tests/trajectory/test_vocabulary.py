@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_golden.trajectory.vocabulary import MAX_CONTENT_BYTES, cut_content, cut_mapping, freeze
-from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import FrozenDict
 
 
 @dataclass

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from pytest_golden.values.frozen import FrozenDict, FrozenList
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.json_form import FrozenDict, FrozenList, json_form
 from pytest_golden.values.shape import Amount, Count, Shape, VersionedShape, form, in_form, list_parts
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.learning import signature as errors
 from pytest_golden.learning.signature import digest_signature
 from pytest_golden.storage.columns import storable
-from pytest_golden.values.frozen import word_set
+from pytest_golden.values.checking import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -13,7 +13,7 @@ from pytest_golden.clock import new_id, utc_now
 from pytest_golden.learning import memories
 from pytest_golden.values import checking
 from pytest_golden.values.checking import Checked, check_text, check_time, check_word, checked, optional
-from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import FrozenDict
 from pytest_golden.values.shape import Shape, VersionedShape
 
 

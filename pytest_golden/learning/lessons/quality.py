@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.storage.columns import STOP_WORDS, find_words
-from pytest_golden.values.frozen import word_set
+from pytest_golden.values.checking import word_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -19,8 +19,7 @@ from pytest_golden.trajectory.insight.figures import ACCURACY, LATENCY, QUALITY,
 from pytest_golden.trajectory.step import FrozenSequence
 from pytest_golden.trajectory.vocabulary import TrajectoryOutcome, freeze_mapping
 from pytest_golden.values.checking import Checked, check_text, check_time, checked, optional, parse_time
-from pytest_golden.values.frozen import FrozenDict
-from pytest_golden.values.json_form import json_form
+from pytest_golden.values.json_form import FrozenDict, json_form
 from pytest_golden.values.shape import Shape, VersionedShape, form
 
 if TYPE_CHECKING:

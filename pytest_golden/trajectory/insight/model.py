@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.trajectory.vocabulary import Ranked, TrajectoryOutcome
-from pytest_golden.values.frozen import FrozenDict
-from pytest_golden.values.json_form import json_form, readable_text
+from pytest_golden.values.json_form import FrozenDict, json_form, readable_text
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:

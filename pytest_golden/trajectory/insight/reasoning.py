@@ -23,7 +23,7 @@ from pytest_golden.trajectory.difference import is_fleeting
 from pytest_golden.trajectory.insight import model
 from pytest_golden.trajectory.insight.model import ReasoningIssue, ReasoningIssueType, Severity
 from pytest_golden.trajectory.vocabulary import ACTING, StepType, TrajectoryOutcome
-from pytest_golden.values.frozen import word_set
+from pytest_golden.values.checking import word_set
 from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from pytest_golden.trajectory.step import Step, settle_step_fields
 from pytest_golden.trajectory.vocabulary import Importance, StepType, cut_content, cut_mapping, freeze_mapping
 from pytest_golden.values.checking import check_text, check_time
-from pytest_golden.values.frozen import FrozenDict
+from pytest_golden.values.json_form import FrozenDict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
