@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -87,60 +88,51 @@ def learn_from_results(
         StorageError: the store cannot be read or written; what was learned before stays.
     """
     started = monotonic()
-    batch = _Batch(clock, lambda: monotonic() - started >= budget_seconds)
+    counts: Counter[str] = Counter()
     is_done = False
     while not is_done:
         with store.write() as connection:
-            is_done = batch.learn(connection)
+            is_done = _learn_from_batch(connection, counts, clock, lambda: monotonic() - started >= budget_seconds)
     with store.read() as connection:
         left = results.count_unlearned(connection)
-    return LearningReport(batch.learned, batch.passed_over, batch.unreadable, left, monotonic() - started)
+    return LearningReport(**counts, left=left, seconds=monotonic() - started)
 
 
-class _Batch:
-    """Learn from up to a hundred results in a transaction, and count over all transactions."""
+def _learn_from_batch(
+    connection: Connection, counts: Counter[str], clock: Callable[[], datetime], is_time_up: Callable[[], bool]
+) -> bool:
+    """Learn from up to a hundred results, and count them; return True when nothing or no time is left."""
+    done: list[int] = []
+    ran: list[RecordedResult] = []
+    lessons: list[_Lesson] = []
+    for one in () if is_time_up() else results.list_unlearned(connection, _BATCH):
+        if is_time_up():
+            break
+        ending, lesson = _learn_from(connection, one)
+        counts[ending] += 1
+        done.append(one.number)
+        if lesson is not None:
+            lessons.append(lesson)
+            ran.append(one)
+    timestamp = to_ms(clock())
+    _keep(connection, lessons, timestamp)
+    note_turns(connection, ran, timestamp)
+    results.mark_learned(connection, done, timestamp)
+    return len(done) < _BATCH
 
-    def __init__(self, clock: Callable[[], datetime], is_time_up: Callable[[], bool]) -> None:
-        self._clock = clock
-        self._is_time_up = is_time_up
-        self.learned = self.passed_over = self.unreadable = 0
 
-    def learn(self, connection: Connection) -> bool:
-        """Learn from one batch; return True when nothing or no time is left."""
-        if self._is_time_up():
-            return True
-        recorded = results.list_unlearned(connection, _BATCH)
-        done: list[int] = []
-        ran: list[RecordedResult] = []
-        lessons: list[_Lesson] = []
-        for one in recorded:
-            if self._is_time_up():
-                break
-            taught = self._learn_from(connection, one)
-            lessons += taught
-            ran += [one] * bool(taught)
-            done.append(one.number)
-        timestamp = to_ms(self._clock())
-        _keep(connection, lessons, timestamp)
-        note_turns(connection, ran, timestamp)
-        results.mark_learned(connection, done, timestamp)
-        return len(done) < _BATCH
-
-    def _learn_from(self, connection: Connection, recorded: RecordedResult) -> Sequence[_Lesson]:
-        if recorded.status == ResultStatus.SKIPPED or recorded.learning not in _MAY_LEARN:
-            self.passed_over += 1
-            return ()
-        try:
-            trajectory_id = recorded.trajectory_id
-            trajectory = None if trajectory_id is None else results.read_trajectory_text(connection, trajectory_id)
-            lesson = _find_lesson(recorded, trajectory)
-        except DAMAGE:
-            # A damaged row must not stop the others.
-            _log.warning("a result cannot be learned from", extra={"entry": recorded.occasion.entry}, exc_info=True)
-            self.unreadable += 1
-            return ()
-        self.learned += 1
-        return (lesson,)
+def _learn_from(connection: Connection, recorded: RecordedResult) -> tuple[str, _Lesson | None]:
+    """Return the name of the count of `LearningReport` that the result belongs to, and what it teaches."""
+    if recorded.status == ResultStatus.SKIPPED or recorded.learning not in _MAY_LEARN:
+        return "passed_over", None
+    try:
+        trajectory_id = recorded.trajectory_id
+        trajectory = None if trajectory_id is None else results.read_trajectory_text(connection, trajectory_id)
+        return "learned", _find_lesson(recorded, trajectory)
+    except DAMAGE:
+        # A damaged row must not stop the others.
+        _log.warning("a result cannot be learned from", extra={"entry": recorded.occasion.entry}, exc_info=True)
+        return "unreadable", None
 
 
 def _keep(connection: Connection, lessons: Sequence[_Lesson], timestamp: int) -> None:

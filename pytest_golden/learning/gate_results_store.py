@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -120,16 +121,13 @@ def read_results(connection: Connection, entries: Sequence[str]) -> Mapping[str,
     """Return the gate's results of these entries that exist and can be read."""
     query = select(gate_results.c.entry_id, cast(gate_results.c.result, Text).label("result"))
     rows = connection.execute(query.where(gate_results.c.entry_id.in_(entries)))
-    read = ((row.entry_id, _read(row.result)) for row in rows)
-    return {entry: result for entry, result in read if result is not None}
-
-
-def _read(text: str) -> Mapping[str, Any] | None:
-    try:
-        result = json.loads(text)
-    except ValueError:
-        return None
-    return result if isinstance(result, dict) else None
+    found: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        with suppress(ValueError):
+            result = json.loads(row.result)
+            if isinstance(result, dict):
+                found[row.entry_id] = result
+    return found
 
 
 def _recorded(row: Any) -> RecordedResult:

@@ -138,7 +138,7 @@ class OutcomeTrajectoryLogger:
         Raises:
             GoldenError: the logger is closed.
         """
-        self._refuse_closed()
+        self.refuse_closed()
 
         def settle(is_kept: bool) -> None:
             outcome = handed.outcome()
@@ -159,7 +159,7 @@ class OutcomeTrajectoryLogger:
         Raises:
             GoldenError: the logger is closed.
         """
-        self._refuse_closed()
+        self.refuse_closed()
         plan = await self._ask_model(outcome) if use_llm else None
         plan = plan or outcomes.extract_plan_by_rules(outcome)
         count = partial(self._counts.count, "plans", plan.plan_id)
@@ -172,7 +172,7 @@ class OutcomeTrajectoryLogger:
         Raises:
             GoldenError: the logger is closed.
         """
-        self._refuse_closed()
+        self.refuse_closed()
         count = partial(self._counts.count, "training_examples", plan.plan_id)
         await wait_for(self._keep_following(lambda: outcomes.write_training_example(outcome, plan), count))
         return f"training_{plan.plan_id}"
@@ -192,11 +192,10 @@ class OutcomeTrajectoryLogger:
     async def aclose(self) -> None:
         """Refuse further outcomes and wait as `flush` does. The store stays open."""
         self._is_closed = True
-        self._commit.close()
         await self.flush()
 
     async def __aenter__(self) -> Self:
-        self._refuse_closed()
+        self.refuse_closed()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -205,7 +204,8 @@ class OutcomeTrajectoryLogger:
     def _save(self, memories: list[Mapping[str, Any]]) -> None:
         self._memories.save_memories(memories)
 
-    def _refuse_closed(self) -> None:
+    def refuse_closed(self) -> None:
+        """Raise a `GoldenError` after `aclose`."""
         if self._is_closed:
             raise GoldenError("this logger is closed; make another one")
 
@@ -430,8 +430,7 @@ class AgentRun:
         return wrapped
 
     def _begin(self) -> Self:
-        if self._logger.is_closed:
-            raise GoldenError("this logger is closed; make another one")
+        self._logger.refuse_closed()
         if self._token is not None:
             raise GoldenError("this run has not ended; call agent_run once for each run that goes on beside it")
         self.result, self._handed = None, None

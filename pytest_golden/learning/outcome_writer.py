@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from pytest_golden.clock import monotonic_seconds
-from pytest_golden.errors import GoldenError, StorageError
+from pytest_golden.errors import StorageError
 from pytest_golden.learning.outcomes import make_outcome, write_outcome
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.trajectory.step import error_text
@@ -59,7 +59,6 @@ class GroupCommit:
 
     def __init__(self, save: Callable[[list[Mapping[str, Any]]], object] | None) -> None:
         self._save = save
-        self._is_closed = False
         self.forget()
         _COMMITS.add(self)
 
@@ -72,17 +71,11 @@ class GroupCommit:
         self._thread: threading.Thread | None = None
 
     def put(self, parcel: Parcel) -> None:
-        """Save it as soon as possible.
-
-        Raises:
-            GoldenError: the logger is closed.
-        """
-        if self._is_closed:
-            raise GoldenError("this logger is closed; make another one")
+        """Save it as soon as possible."""
         self._add(parcel, self._waiting)
 
     def put_following(self, parcel: Parcel) -> None:
-        """Save it after everything else, or beside it; also after `close`, since it follows from what was put before."""
+        """Save it after everything else, or beside it."""
         self._add(parcel, self._following)
 
     def flush(self) -> Future[bool]:
@@ -96,11 +89,6 @@ class GroupCommit:
                 return last.kept
             self._waiting.append(first)
         return last.kept
-
-    def close(self) -> None:
-        """Refuse further parcels; those put so far are still saved."""
-        with self._lock:
-            self._is_closed = True
 
     def _add(self, parcel: Parcel, queue: deque[Parcel]) -> None:
         """Add a parcel to a queue, and start the writing thread unless it runs."""

@@ -202,7 +202,7 @@ def cut_steps(steps: tuple[str, ...], most_steps: int, most_bytes: int) -> Cut:
         head = most_steps // 2
         tail = most_steps - head - 1
         kept = (*steps[:head], f"[cut: {len(steps) - head - tail:,} steps]", *steps[-tail:])
-    if _fits(kept, most_bytes):
+    if sum(map(len, kept)) <= most_bytes and measure(kept) <= most_bytes:
         return Cut(kept, kept is not steps)
     share = most_bytes // len(kept)
     return Cut(tuple(_shorten(step, share) for step in kept), True)
@@ -216,7 +216,11 @@ def cut_json(value: Any, most_bytes: int) -> Cut:
     """
     if isinstance(value, (bytes, bytearray)):
         value = value[: most_bytes + 1]  # each byte is one of text, or more
-    return _cut_content(_as_json(value), most_bytes)
+    try:
+        content = json_form(value)
+    except Exception:  # a foreign class may raise anything
+        content = f"<{type(value).__name__} that cannot be shown>"
+    return _cut_content(content, most_bytes)
 
 
 def _cut_content(content: Any, most_bytes: int) -> Cut:
@@ -243,17 +247,6 @@ def _write_beginning(content: Any, most_bytes: int) -> str:
 def measure(value: Any) -> int:
     """Return the bytes of JSON content in ASCII, as it is stored."""
     return len(_ENCODER.encode(value))
-
-
-def _as_json(value: Any) -> Any:
-    try:
-        return json_form(value)
-    except Exception:  # a foreign class may raise anything
-        return f"<{type(value).__name__} that cannot be shown>"
-
-
-def _fits(steps: tuple[str, ...], most_bytes: int) -> bool:
-    return sum(map(len, steps)) <= most_bytes and measure(steps) <= most_bytes
 
 
 def _shorten(text: str, most_bytes: int, left_out: str | None = None) -> str:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from pytest_golden.trajectory.model import Trajectory
 
+    # The place of each step by its id, of both trajectories.
+    _Places = tuple[dict[str, int], dict[str, int]]
+
 _LONGEST_SHOWN = 80
 _MOST_SHOWN = 3
 _DEEPEST = 20
@@ -92,15 +95,15 @@ class TrajectoryDiff(Shape):
 
 def diff_trajectories(left: Trajectory, right: Trajectory) -> TrajectoryDiff:
     """Find the first step that differs; the end of the shorter trajectory is a difference."""
-    placed: tuple[dict[str, int], dict[str, int]] = {}, {}
+    places: _Places = {}, {}
     for index, (mine, theirs) in enumerate(zip_longest(left.steps, right.steps)):
         if mine is None or theirs is None:
             return _one_has_ended(index, mine, theirs)
-        changes = tuple(_compare_fields(mine, theirs, *placed))
+        changes = tuple(_compare_fields(mine, theirs, places))
         if changes:
             return TrajectoryDiff(False, index, mine.id, theirs.id, changes, _show(mine.content))
-        placed[0][mine.id] = placed[1][theirs.id] = index
-    changes = tuple(_compare_ends(left, right, *placed))
+        places[0][mine.id] = places[1][theirs.id] = index
+    changes = tuple(_compare_ends(left, right, places))
     return TrajectoryDiff(identical=not changes, changes=changes)
 
 
@@ -116,16 +119,14 @@ def _one_has_ended(index: int, mine: Step | None, theirs: Step | None) -> Trajec
     )
 
 
-def _compare_ends(
-    left: Trajectory, right: Trajectory, my_places: Mapping[str, int], their_places: Mapping[str, int]
-) -> Iterator[StepChange]:
+def _compare_ends(left: Trajectory, right: Trajectory, places: _Places) -> Iterator[StepChange]:
     pairs = zip_longest(left.state_snapshots, right.state_snapshots)
     for index, (mine, theirs) in enumerate(pairs):
         name = f"state_snapshots[{index}]"
         if mine is None or theirs is None:
             yield StepChange(f"{name}.state", mine and mine.state, theirs and theirs.state)
             break
-        changes = tuple(_compare_fields(mine, theirs, my_places, their_places))
+        changes = tuple(_compare_fields(mine, theirs, places))
         yield from (change._replace(field=f"{name}.{change.field}") for change in changes)
         if changes:
             break
@@ -133,9 +134,7 @@ def _compare_ends(
     yield from _compare_values("error", left.error, right.error)
 
 
-def _compare_fields(
-    mine: Any, theirs: Any, my_places: Mapping[str, int], their_places: Mapping[str, int]
-) -> Iterator[StepChange]:
+def _compare_fields(mine: Any, theirs: Any, places: _Places) -> Iterator[StepChange]:
     """Compare two steps or two snapshots; the ids of steps in them are compared by the places of these steps."""
     for name in _STEP_FIELDS if isinstance(mine, Step) else _SNAPSHOT_FIELDS:
         left, right = getattr(mine, name), getattr(theirs, name)
@@ -143,7 +142,7 @@ def _compare_fields(
             yield from _compare_mappings(name, left, right)
         elif not name.endswith("_id"):
             yield from _compare_values(name, left, right)
-        elif my_places.get(left or "") != their_places.get(right or ""):
+        elif places[0].get(left or "") != places[1].get(right or ""):
             yield StepChange(name, left, right)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.errors import GoldenError
 from pytest_golden.learning.outcome_writer import LOCK, GroupCommit, LoggerCounts, Parcel, wait_for
 
 if TYPE_CHECKING:
@@ -95,17 +94,16 @@ def _ignoring(_: bool) -> None:
     return
 
 
-def test_what_was_put_before_the_end_is_saved_and_nothing_after() -> None:
+def test_flush_is_done_when_what_was_put_before_is_saved() -> None:
     saved = Saved()
     commit = GroupCommit(saved)
     before = parcel("before")
     commit.put(before)
-    commit.close()
-    with pytest.raises(GoldenError, match="closed"):
-        commit.put(parcel("after"))
+    flushed = commit.flush()
+    assert not flushed.done()
     saved.may.set()
-    assert before.kept.result(30) is True
-    commit.flush().result(30)
+    flushed.result(30)
+    assert before.kept.done()
     assert saved.batches == [["before"]]
 
 

@@ -26,7 +26,7 @@ from pytest_golden.values.checking import check_timeout
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 
-    from pytest_golden.learning.language_model.endpoint import Endpoint, Request
+    from pytest_golden.learning.language_model.endpoint import Endpoint
 
 _log = logging.getLogger(__name__)
 _Value = TypeVar("_Value")
@@ -116,16 +116,13 @@ class LanguageModel:
             request = endpoints.write_request(
                 self._endpoint, _INSTRUCTIONS.format(schema=described), self._redactor.text(prompt)
             )
-            return await self._ask(request, adapter)
+            if self._endpoint.is_default and self._endpoint.api_key is None:
+                raise LanguageModelError("it wants a key and none is given, so nothing was sent")  # noqa: TRY301
+            answer = await endpoints.exchange(request, seconds=self._timeout_seconds)
+            return read_value(endpoints.list_replies(_hide_key(self._endpoint.api_key, answer)), adapter)
         except LanguageModelError as error:
             _log.warning("language model %s: %s", self._endpoint, self._redactor.text(str(error)))
             return None
-
-    async def _ask(self, request: Request, adapter: TypeAdapter[Any]) -> Any:
-        if self._endpoint.is_default and self._endpoint.api_key is None:
-            raise LanguageModelError("it wants a key and none is given, so nothing was sent")
-        answer = await endpoints.exchange(request, seconds=self._timeout_seconds)
-        return read_value(endpoints.list_replies(_hide_key(self._endpoint.api_key, answer)), adapter)
 
 
 class CompletesPrompts(Protocol):

@@ -78,20 +78,15 @@ async def learn_from_attempts(
     kept = await asyncio.to_thread(_learn_by_rules, made, task)
     if llm_client is None:
         return tuple(kept)
-    return (*await _reword(kept[:_MOST_MODEL_CALLS], made, llm_client), *kept[_MOST_MODEL_CALLS:])
+    asked = kept[:_MOST_MODEL_CALLS]
+    replies = await asyncio.gather(*(ask(llm_client, write_lesson_prompt(one, made), LessonWording) for one in asked))
+    reworded = (apply_wording(skill, said, made) for skill, said in zip(asked, replies, strict=True))
+    return (*reworded, *kept[_MOST_MODEL_CALLS:])
 
 
 def _learn_by_rules(made: tuple[Attempt, ...], task: str) -> list[SkillMemory]:
     worded = [word_lesson(pattern, task) for pattern in find_patterns(made)]
     return [skill for skill in worded if not check_lesson(skill)]
-
-
-async def _reword(
-    skills: Sequence[SkillMemory], made: tuple[Attempt, ...], llm_client: CompletesPrompts
-) -> list[SkillMemory]:
-    calls = [ask(llm_client, write_lesson_prompt(skill, made), LessonWording) for skill in skills]
-    replies = await asyncio.gather(*calls)
-    return [apply_wording(skill, said, made) for skill, said in zip(skills, replies, strict=True)]
 
 
 def word_lesson(pattern: LessonPattern, task: str = "") -> SkillMemory:
