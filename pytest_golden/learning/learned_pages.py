@@ -105,10 +105,9 @@ class LessonPages:
         Raises:
             GoldenError: no lesson has such an id, or several have; the message names them.
         """
-        lessons = Lessons(self._store)
-        kept = lessons.get_kept(lesson_id)
-        history = lessons.history(kept.skill.id)
+        kept = Lessons(self._store).get_kept(lesson_id)
         with self._store.read() as connection:
+            history = rows.list_lesson_versions(connection, kept.agent, kept.skill.id)
             return LessonDetails(kept, history, rows.list_recalls(connection, kept.skill.id, _MOST_RECALLS))
 
 

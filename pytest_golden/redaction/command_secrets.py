@@ -213,14 +213,10 @@ def _redact_run(match: re.Match[str]) -> str:
     scheme = match.string[max(0, match.start() - _LONGEST_SCHEME) : match.start()]
     parts = []
     for part in run.split("://"):
-        parts.append(_redact_part(part, scheme))
+        span = _password_span(part, scheme) if "@" in part else None
+        parts.append(part if span is None else part[: span[0]] + MARK + part[span[1] :])
         scheme = part[-_LONGEST_SCHEME:]
     return match[0][: len(match[0]) - len(run)] + "://".join(parts)
-
-
-def _redact_part(part: str, scheme: str) -> str:
-    span = _password_span(part, scheme) if "@" in part else None
-    return part if span is None else part[: span[0]] + MARK + part[span[1] :]
 
 
 def _password_span(part: str, scheme: str) -> tuple[int, int] | None:

@@ -182,9 +182,7 @@ def _find_key(value: Mapping[Any, Any], path: str, most: int) -> Any:
 
 def _kind(value: Any) -> object:
     """Return the kind of a value; numbers and booleans, which Python compares as equal, differ."""
-    if isinstance(value, bool) or value is None or value is _ABSENT:
-        return type(value)
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float
     return str if isinstance(value, str) else type(value)
 

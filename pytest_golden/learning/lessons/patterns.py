@@ -90,7 +90,8 @@ def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> Lesso
     )
     if again is not None:
         # This teaches nothing, unless a call between the two supplied what was missing.
-        remedy = _find_remedy(failed, later[:again])
+        between = (other.attempt for other in reversed(later[:again]))
+        remedy = next((other for other in between if other.success and other.tool != failed.tool), None)
         return _constraint(failed, limit, remedy) if remedy and limit and limit.kind in LASTING else None
     corrected = _find_correction(one, later)
     worked = corrected or next((other.attempt for other in later if other.attempt.success), None)
@@ -101,11 +102,6 @@ def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> Lesso
     if corrected is not None:
         return _correction(failed, corrected)
     return None if worked.tool == failed.tool else _substitution(failed, worked)
-
-
-def _find_remedy(failed: Attempt, between: Sequence[_Made]) -> Attempt | None:
-    others = (other.attempt for other in reversed(between))
-    return next((other for other in others if other.success and other.tool != failed.tool), None)
 
 
 def _find_correction(one: _Made, later: Sequence[_Made]) -> Attempt | None:

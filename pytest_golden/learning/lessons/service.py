@@ -406,17 +406,13 @@ def _list_contradicting(
 def _keep_new(
     connection: Connection, skill: SkillMemory, agent: str, timestamp: int, others: Sequence[rows.KeptLesson]
 ) -> LessonVerdict:
-    standing = _find_later(skill, others)
-    if standing is not None:
-        kept = rows.put_lesson(connection, skill.replace(superseded_by=standing.skill.id), agent, timestamp)
-        return LessonVerdict(kept=True, reason=f"superseded by the later {standing.skill.id}", skill=kept)
+    later = [(one.skill.created_at, one.skill.id) for one in others if one.skill.created_at > skill.created_at]
+    if later:
+        _, latest = max(later)
+        kept = rows.put_lesson(connection, skill.replace(superseded_by=latest), agent, timestamp)
+        return LessonVerdict(kept=True, reason=f"superseded by the later {latest}", skill=kept)
     kept = rows.put_lesson(connection, skill, agent, timestamp)
     return LessonVerdict(kept=True, reason=_supersede(connection, kept, others, timestamp), skill=kept)
-
-
-def _find_later(skill: SkillMemory, others: Sequence[rows.KeptLesson]) -> rows.KeptLesson | None:
-    later = [one for one in others if one.skill.created_at > skill.created_at]
-    return max(later, key=lambda one: (one.skill.created_at, one.skill.id), default=None)
 
 
 def _supersede(connection: Connection, kept: SkillMemory, others: Sequence[rows.KeptLesson], timestamp: int) -> str:

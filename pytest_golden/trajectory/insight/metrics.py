@@ -115,7 +115,10 @@ def score_means(means: Mapping[str, float], weights: Mapping[str, float] | None,
     """
     if method not in {WEIGHTED, GEOMETRIC}:
         raise ValueError(f"method {method!r} is unknown: give one of {WEIGHTED}, {GEOMETRIC}")
-    checked = DEFAULT_WEIGHTS if weights is None else _check_weights(weights)
+    weights = DEFAULT_WEIGHTS if weights is None else weights
+    if not isinstance(weights, Mapping):
+        raise ValueError(f"weights must be a mapping of metrics to numbers or None, not {weights!r}")  # noqa: TRY004 - one kind of refusal
+    checked = {name: _check_weight(name, weight) for name, weight in weights.items()}
     pairs = [(weight, _score(name, means[name])) for name, weight in checked.items() if weight and name in means]
     if not pairs:
         return None
@@ -137,12 +140,6 @@ def _join(pairs: list[tuple[float, float]], method: str) -> float:
 
 def _score(metric: str, mean: float) -> float:
     return 1.0 - min(mean / _WORST_LATENCY_MS, 1.0) if metric == LATENCY else mean
-
-
-def _check_weights(weights: Any) -> dict[str, float]:
-    if not isinstance(weights, Mapping):
-        raise ValueError(f"weights must be a mapping of metrics to numbers or None, not {weights!r}")  # noqa: TRY004 - one kind of refusal
-    return {name: _check_weight(name, weight) for name, weight in weights.items()}
 
 
 def _check_weight(metric: object, weight: object) -> float:

@@ -177,17 +177,12 @@ def find_contradictions(steps: Iterable[Step]) -> Iterator[ReasoningIssue]:
                 held.setdefault(place, (step, statement))
                 continue
             if may_contradict and earlier[0] is not step:
-                yield _issue(*earlier, step, statement)
+                said, denied = (model.one_line(one.said, 140) for one in (earlier[1], statement))
+                ids = (earlier[0].id, step.id)
+                yield ReasoningIssue(
+                    ReasoningIssueType.CONTRADICTION, Severity.HIGH, f"'{said}' against '{denied}'", ids
+                )
             held[place] = (step, statement)
-
-
-def _issue(earlier: Step, said: Statement, later: Step, denied: Statement) -> ReasoningIssue:
-    return ReasoningIssue(
-        type=ReasoningIssueType.CONTRADICTION,
-        severity=Severity.HIGH,
-        evidence=f"'{model.one_line(said.said, 140)}' against '{model.one_line(denied.said, 140)}'",
-        step_ids=(earlier.id, later.id),
-    )
 
 
 # Words that say no more than that something is done once more.
