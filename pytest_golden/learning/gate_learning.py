@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pytest_golden.learning.model import RecordedResult
     from pytest_golden.storage.store import Store
 
+    _Steps = Sequence[Mapping[str, Any]]
+
 _log = logging.getLogger(__name__)
 # Large enough to share one fdatasync, small enough that another gate does not wait for the store.
 _BATCH = 100
@@ -178,14 +180,12 @@ def _read_result(recorded: RecordedResult) -> Mapping[str, Any]:
     return result
 
 
-def _read_steps(trajectory: str | None) -> tuple[Mapping[str, Any], ...]:
+def _read_steps(trajectory: str | None) -> _Steps:
     body = json.loads(trajectory) if trajectory else {}
     return tuple(step for step in body.get("steps") or () if isinstance(step, dict))
 
 
-def make_outcome(
-    recorded: RecordedResult, result: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
-) -> ProductionOutcome:
+def make_outcome(recorded: RecordedResult, result: Mapping[str, Any], steps: _Steps) -> ProductionOutcome:
     """Return the outcome of a result. Its id follows from the result's entry, so that learning twice changes nothing."""
     # Nothing ran: the 0.0 was not measured.
     never_ran = recorded.exit_code is None and not recorded.execution_time_seconds
@@ -220,7 +220,7 @@ def make_outcome(
     )
 
 
-def make_provenance(recorded: RecordedResult, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def make_provenance(recorded: RecordedResult, steps: _Steps) -> dict[str, Any]:
     """Return where the outcome comes from; `steps` are the ids of the steps with an error."""
     failed = [str(step.get("id")) for step in steps if (step.get("metadata") or {}).get("error")]
     return {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import find_words, fold, storable, storable_json, write_namespace
@@ -23,8 +22,7 @@ _MOST_TYPED_WORDS = 6
 _LONGEST_PLACE_BYTES = 2600
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryDraft:
+class MemoryDraft(NamedTuple):
     """A value to store under a namespace and a key. A search finds it by `words`."""
 
     namespace: tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_golden.clock import iso_utc, new_id, utc_now
 from pytest_golden.errors import GoldenError
@@ -139,8 +139,7 @@ class RecordedResult:
     learning: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierResult:
+class EarlierResult(NamedTuple):
     """An earlier result of a project: its status and its branch."""
 
     status: str

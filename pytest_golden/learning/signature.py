@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.values.checking import word_set
@@ -145,8 +144,7 @@ _SHOW = {hidden: code for code, hidden in _HIDE.items()}
 _FOREIGN_PRIVATE = f"[{chr(_PRIVATE)}-{chr(_LAST_PRIVATE)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Raised:
+class _Raised(NamedTuple):
     """An exception of a traceback. `is_linked`: the one before it is its cause or its context."""
 
     text: str

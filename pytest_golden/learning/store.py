@@ -287,18 +287,8 @@ def _annotate(connection: Connection, row: Row[Any], draft: MemoryDraft, timesta
 
 
 def _row_of(draft: MemoryDraft, timestamp: int) -> dict[str, Any]:
-    return {
-        "namespace": write_namespace(draft.namespace),
-        "key": draft.key,
-        "version": 1,
-        "is_newest": True,
-        "value": draft.value,
-        "tags": draft.tags,
-        "provenance": draft.provenance,
-        "words": draft.words,
-        "created_at": timestamp,
-        "updated_at": timestamp,
-    }
+    stored = {"namespace": write_namespace(draft.namespace), "version": 1, "is_newest": True}
+    return {**draft._asdict(), **stored, "created_at": timestamp, "updated_at": timestamp}
 
 
 def _memory_of_draft(draft: MemoryDraft, version: int, created_at: int, updated_at: int) -> Memory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import new_id
 from pytest_golden.trajectory.model import Trajectory
@@ -60,8 +60,7 @@ def build_trajectory(
     return trajectory.complete(outcome, error, completed_at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placed(NamedTuple):
     """A draft with its timestamp and its parent; keys are (reading, position)."""
 
     key: tuple[int, int]

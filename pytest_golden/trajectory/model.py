@@ -304,16 +304,14 @@ class Trajectory(VersionedShape):
         return moment, (moment - self.started_at) / _ONE_MS
 
 
-def _appended(
-    items: FrozenSequence[Any], item: Any, steps: FrozenSequence[Step], reference: str
-) -> FrozenSequence[Any]:
-    """Append a step or a snapshot; the field `reference` of it must name one of the steps, or be None."""
-    step_id = getattr(item, reference)
+def _appended(items: FrozenSequence[Any], item: Any, steps: FrozenSequence[Step], field: str) -> FrozenSequence[Any]:
+    """Append a step or a snapshot; this field of it must name one of the steps, or be None."""
+    step_id = getattr(item, field)
     if step_id is not None and not steps.has(step_id):
-        named = "parent" if reference == _PARENT else "step"
-        raise ValueError(f"{reference} {step_id!r} is not a step of this trajectory: add the {named} first")
+        named = "parent" if field == _PARENT else "step"
+        raise ValueError(f"{field} {step_id!r} is not a step of this trajectory: add the {named} first")
     if items and item.timestamp < items[-1].timestamp:
-        last = f"the last {'step' if reference == _PARENT else 'snapshot'}'s, {iso_utc(items[-1].timestamp)}"
+        last = f"the last {'step' if field == _PARENT else 'snapshot'}'s, {iso_utc(items[-1].timestamp)}"
         raise ValueError(f"timestamp {iso_utc(item.timestamp)} is before {last}: times never go back")
     return items.appended(item)
 

@@ -34,8 +34,7 @@ _MOST_PARTS, _MOST_DIGITS = 20, 9
 _MOST_INTEGER = 10**300
 
 
-@dataclass(frozen=True, slots=True)
-class QueryTerm:
+class QueryTerm(NamedTuple):
     """A field, an operator and a value; made by `make_term`, which checks them. `path` is for `metadata` alone."""
 
     field: str

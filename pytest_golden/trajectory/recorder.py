@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.trajectory.step import StateSnapshot
 
+    OnComplete = Callable[[Trajectory], object] | None
+
 _LOG = logging.getLogger(__name__)
 _MISSING = Missing.MISSING
 _SHORT = 10_000
@@ -319,16 +321,11 @@ def recording(
     path: str | os.PathLike[str] | None = None,
     *,
     metadata: Mapping[str, Any] | None = None,
-    on_complete: Callable[[Trajectory], object] | None = None,
+    on_complete: OnComplete = None,
 ) -> Recording: ...
 
 
-def recording(
-    path: Any = None,
-    *,
-    metadata: Mapping[str, Any] | None = None,
-    on_complete: Callable[[Trajectory], object] | None = None,
-) -> Any:
+def recording(path: Any = None, *, metadata: Mapping[str, Any] | None = None, on_complete: OnComplete = None) -> Any:
     """Record a piece of work: a with-block that gives the recorder, or a decorator that makes one for each call.
 
     The end of the block completes the trajectory with success, unless the block has completed it. An exception leaves
@@ -347,10 +344,7 @@ class Recording:
     """What `recording` gives. It may be used again and again, also inside itself: each use has a recorder of its own."""
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        metadata: Mapping[str, Any] | None,
-        on_complete: Callable[[Trajectory], object] | None,
+        self, path: str | os.PathLike[str] | None, metadata: Mapping[str, Any] | None, on_complete: OnComplete
     ) -> None:
         self._path = path
         self._metadata = metadata
@@ -413,9 +407,7 @@ class Recording:
 class Use:
     """One recorder on its way through one piece of work, as a with-block."""
 
-    def __init__(
-        self, whole: Recording, recorder: TrajectoryRecorder, on_complete: Callable[[Trajectory], object] | None
-    ) -> None:
+    def __init__(self, whole: Recording, recorder: TrajectoryRecorder, on_complete: OnComplete) -> None:
         self.whole = whole
         self.recorder = recorder
         self.outer: Use | None = None

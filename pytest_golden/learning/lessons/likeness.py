@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.learning import signature as errors
 from pytest_golden.learning.signature import digest_signature
@@ -69,8 +68,7 @@ _TELLING = word_set("""
 """)
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorFeatures:
+class ErrorFeatures(NamedTuple):
     """The features of an error's signature: names, the classes of its exceptions, its words, and pairs of neighbouring words."""
 
     kept: frozenset[str]
@@ -151,8 +149,7 @@ def choose_query(features: Iterable[ErrorFeatures], most: int) -> str:
     return " ".join(list(found)[:most])
 
 
-@dataclass(frozen=True, slots=True)
-class LessonKeys:
+class LessonKeys(NamedTuple):
     """The digests of a lesson: `same` finds equal lessons, `about` finds those that may contradict it."""
 
     errors: tuple[str, ...]

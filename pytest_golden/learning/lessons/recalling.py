@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from pytest_golden.learning.lessons.model import SkillMemory
 
+    # The features of causes by their signatures.
+    _Causes = dict[str, likeness.ErrorFeatures]
+
 #: A lesson with this many harms and no success is no longer shown.
 MOST_HARMS = 5
 #: The states of a lesson. The last two are final unless a person or a later lesson changes them.
@@ -88,7 +91,7 @@ def describe_state(skill: SkillMemory) -> str:
 
 def _find_same(
     connection: Connection,
-    signatures: dict[str, likeness.ErrorFeatures],
+    signatures: _Causes,
     origin: str | None,
     wanted: tuple[str | None, str | None],
 ) -> Iterator[Recalled]:
@@ -105,7 +108,7 @@ def _find_same(
 
 
 def _find_alike(
-    connection: Connection, signatures: dict[str, likeness.ErrorFeatures], origin: str | None, agent: str | None
+    connection: Connection, signatures: _Causes, origin: str | None, agent: str | None
 ) -> Iterator[Recalled]:
     features = list(signatures.values())
     query = likeness.choose_query(features[:3], _MOST_QUERY_WORDS)
@@ -123,9 +126,7 @@ def _compare(error: str, features: Sequence[likeness.ErrorFeatures]) -> float:
     return max((likeness.measure_likeness(one, other) for one, other in pairs), default=0.0)
 
 
-def _find_typed(
-    connection: Connection, text: str, signatures: dict[str, likeness.ErrorFeatures], agent: str | None
-) -> Iterator[Recalled]:
+def _find_typed(connection: Connection, text: str, signatures: _Causes, agent: str | None) -> Iterator[Recalled]:
     """Find the lessons that contain all the words that a person typed."""
     asked = next(iter(signatures.values()))
     if not is_typed(text) or asked.classes or asked.kept:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pytest_golden.learning.lessons.model import Recalled, SkillMemory
     from pytest_golden.storage.store import Store
 
+    # Lessons by a digest.
+    _Found = dict[str, tuple[rows.KeptLesson, ...]]
+
 
 _log = logging.getLogger(__name__)
 _ID_PREFIX = "lesson_"
@@ -382,7 +385,7 @@ def credit(skill: SkillMemory, now: datetime) -> SkillMemory:
     )
 
 
-def _choose(found: dict[str, tuple[rows.KeptLesson, ...]], digests: Sequence[str]) -> rows.KeptLesson | None:
+def _choose(found: _Found, digests: Sequence[str]) -> rows.KeptLesson | None:
     """Choose one of equal lessons: a rejected one first, then a current before a superseded one, then the oldest."""
     same = {one.skill.id: one for digest in digests for one in found.get(digest, ())}
     return min(
@@ -392,9 +395,7 @@ def _choose(found: dict[str, tuple[rows.KeptLesson, ...]], digests: Sequence[str
     )
 
 
-def _list_contradicting(
-    skill: SkillMemory, found: dict[str, tuple[rows.KeptLesson, ...]], digests: Sequence[str]
-) -> list[rows.KeptLesson]:
+def _list_contradicting(skill: SkillMemory, found: _Found, digests: Sequence[str]) -> list[rows.KeptLesson]:
     """List the current lessons that contradict this one; an unapproved lesson neither overrules nor is overruled."""
     if not skill.approved or skill.superseded_by is not None:
         return []

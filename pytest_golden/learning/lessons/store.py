@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
@@ -97,7 +97,7 @@ def put_lesson(
     provenance = {"why": why.value, "by": by, **(about or {})}
     draft = draft_memory((LESSONS, agent), skill.id, skill.to_dict(), tag_lesson(skill), provenance)
     kept = SkillMemory.from_dict(draft.value)
-    memory_rows.put_memory(connection, replace(draft, words=words_of_lesson(kept)), timestamp)
+    memory_rows.put_memory(connection, draft._replace(words=words_of_lesson(kept)), timestamp)
     put_signatures(connection, kept, agent)
     return kept
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pytest_golden.trajectory.model import Trajectory
     from pytest_golden.trajectory.step import Step
 
+    # Steps, each after its index.
+    _Placed = Sequence[tuple[int, Step]]
+
 
 _CATEGORIES = {
     StepType.TOOL_CALL: FailureCategory.TOOL_FAILURE,
@@ -59,7 +62,7 @@ def _is_same_news(above: str, below: str) -> bool:
     return above in below or (below != "" and below in above)
 
 
-def _step_points(trajectory: Trajectory, failed: Sequence[tuple[int, Step]]) -> tuple[FailurePoint, ...]:
+def _step_points(trajectory: Trajectory, failed: _Placed) -> tuple[FailurePoint, ...]:
     worked = {_key(step): index for index, step in enumerate(trajectory.steps) if not step.has_error} if failed else {}
     succeeded = trajectory.outcome is TrajectoryOutcome.SUCCESS
     return tuple(
@@ -104,9 +107,7 @@ def _step_point(trajectory: Trajectory, index: int, step: Step, *, recovered: bo
     )
 
 
-def _end_point(
-    trajectory: Trajectory, failed: Sequence[tuple[int, Step]], points: Sequence[FailurePoint]
-) -> FailurePoint | None:
+def _end_point(trajectory: Trajectory, failed: _Placed, points: Sequence[FailurePoint]) -> FailurePoint | None:
     match trajectory.outcome:
         case TrajectoryOutcome.SUCCESS:
             return None
@@ -120,9 +121,7 @@ def _end_point(
     return _failure_end(trajectory, failed, points)
 
 
-def _failure_end(
-    trajectory: Trajectory, failed: Sequence[tuple[int, Step]], points: Sequence[FailurePoint]
-) -> FailurePoint | None:
+def _failure_end(trajectory: Trajectory, failed: _Placed, points: Sequence[FailurePoint]) -> FailurePoint | None:
     error = model.one_line(trajectory.error or "")
     if error:
         is_told = any(_is_same_news(told, error) for told in (model.error_of(step) for _index, step in failed) if told)
