@@ -11,7 +11,6 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import monotonic_seconds, utc_now
@@ -52,8 +51,7 @@ _MOST_OF_STEP, _MOST_OF_MESSAGE, _MOST_REASONS, _MOST_ERRORS = 120, 1_000, 5, 10
 _NOT_TELLING = frozenset({ReasonKind.INTERRUPTED, ReasonKind.NEED_NOT_PASSED, ReasonKind.WORKER_CRASHED})
 
 
-@dataclass(frozen=True, slots=True)
-class LearningReport:
+class LearningReport(NamedTuple):
     """The numbers of results that a call learned from, passed over because nothing ran, could not read, and left for the next."""
 
     learned: int = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Text, bindparam, case, cast, func, select, update
@@ -29,7 +28,7 @@ _OCCASION: tuple[Any, ...] = (
     gate_runs.c.commit,
     gate_runs.c.dirty,
 )
-_OWN = [one.name for one in fields(RecordedResult) if one.name in gate_results.c and one.name != "result"]
+_OWN = [name for name in RecordedResult._fields if name in gate_results.c and name != "result"]
 _TEXT = cast(trajectories.c.body, Text)
 _READABLE_TEXT = case((func.length(_TEXT) <= _MOST_CHARACTERS, _TEXT))
 
@@ -131,7 +130,7 @@ def read_results(connection: Connection, entries: Sequence[str]) -> Mapping[str,
 
 
 def _recorded(row: Any) -> RecordedResult:
-    named = {one.name: getattr(row, one.name) for one in fields(RecordedResult) if one.name != "occasion"}
+    named = {name: getattr(row, name) for name in RecordedResult._fields if name != "occasion"}
     return RecordedResult(occasion=_occasion(row), **named)
 
 

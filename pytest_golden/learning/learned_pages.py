@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pytest_golden.clock import iso_utc
 from pytest_golden.errors import GoldenError
@@ -156,8 +156,7 @@ def _page_hits(listing: Listing, hits: Iterable[_Item], limit: int, cursor: str 
     return Page(found[:limit], listing.write_cursor((start + limit,)) if len(found) > limit else None)
 
 
-@dataclass(frozen=True, slots=True)
-class ListedPlan:
+class ListedPlan(NamedTuple):
     """A plan as it is stored: `memory.value` has the fields of `ExtractedPlan`."""
 
     memory: Memory
@@ -167,8 +166,7 @@ class ListedPlan:
         return {"id": self.memory.key, **plain(self.memory.value), "created_at": iso_utc(self.memory.created_at)}
 
 
-@dataclass(frozen=True, slots=True)
-class PlanDetails:
+class PlanDetails(NamedTuple):
     """A plan, its agents, and the outcome that it was read from: the fields of `ProductionOutcome`, None when it is gone."""
 
     memory: Memory

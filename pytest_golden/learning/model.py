@@ -120,8 +120,7 @@ class VectorsError(GoldenError):
     """There are no vectors to search by or to store. The message is a clause that says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedResult:
+class RecordedResult(NamedTuple):
     """A row of the gate's results with the run's commit. `result` is JSON text, so that a damaged row does not stop others."""
 
     number: int

@@ -84,8 +84,8 @@ def _draft(span: Span, ids: Mapping[tuple[str, str], str]) -> StepDraft:
 
 def _surroundings(span: Span) -> dict[str, str] | None:
     kind = KINDS[span.kind] if 0 <= span.kind < len(KINDS) else ""
-    service = span.origin.service
-    known = {"kind": kind, "scope": span.origin.scope, "service": "" if service.startswith(_UNNAMED) else service}
+    service = "" if span.service.startswith(_UNNAMED) else span.service
+    known = {"kind": kind, "scope": span.scope, "service": service}
     return {name: text for name, text in known.items() if text} or None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.trajectory.building import build_trajectory
 from pytest_golden.trajectory.otel.posts import draft_steps, moment
-from pytest_golden.trajectory.otel.spans import STATUS_ERROR, Origin, Span, SpanEvent
+from pytest_golden.trajectory.otel.spans import STATUS_ERROR, Span, SpanEvent
 from pytest_golden.trajectory.readers.model import StepReading
 
 if TYPE_CHECKING:
@@ -168,9 +168,8 @@ def _read_span(span: Any) -> Span:
         events=tuple(SpanEvent(event.name, _plain(event.attributes)) for event in span.events),
         is_error=status.status_code.value == STATUS_ERROR,
         message=status.description or "",
-        origin=Origin(
-            str(resource.attributes.get("service.name", "")) if resource else "", scope.name if scope else ""
-        ),
+        service=str(resource.attributes.get("service.name", "")) if resource else "",
+        scope=scope.name if scope else "",
     )
 
 

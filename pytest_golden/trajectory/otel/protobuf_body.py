@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from pytest_golden.trajectory.otel.spans import MAX_EVENTS, STATUS_ERROR, Origin, Span, SpanEvent
+from pytest_golden.trajectory.otel.spans import MAX_EVENTS, STATUS_ERROR, Span, SpanEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,10 +31,10 @@ def parse_protobuf(body: bytes) -> Iterator[Span | None]:
         ValueError: the body is not protobuf, or has more than 100,000 resources and scopes.
     """
     for service, of_scope in _list_scopes(body):
-        origin = Origin(service, next((_unpack(InstrumentationScope, one).name for one in of_scope.first), ""))
+        scope = next((_unpack(InstrumentationScope, one).name for one in of_scope.first), "")
         for span in of_scope.second:
             try:
-                yield _read_span(_unpack(SpanMessage, span), origin)
+                yield _read_span(_unpack(SpanMessage, span), service, scope)
             except ValueError:
                 yield None
 
@@ -86,7 +86,7 @@ def _unpack(message: Any, packed: bytes) -> Any:
         raise ValueError("it is not protobuf") from None
 
 
-def _read_span(span: Any, origin: Origin) -> Span:
+def _read_span(span: Any, service: str, scope: str) -> Span:
     return Span(
         name=span.name,
         trace_id=span.trace_id.hex(),
@@ -100,7 +100,8 @@ def _read_span(span: Any, origin: Origin) -> Span:
         events=tuple(SpanEvent(event.name, _read_attributes(event.attributes)) for event in _limit(span.events)),
         is_error=span.status.code == STATUS_ERROR,
         message=span.status.message,
-        origin=origin,
+        service=service,
+        scope=scope,
     )
 
 

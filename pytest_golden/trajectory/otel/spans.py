@@ -30,19 +30,12 @@ class SpanEvent(NamedTuple):
     attributes: Mapping[str, Any]
 
 
-class Origin(NamedTuple):
-    """The service of a span, and the library that made it."""
-
-    service: str = ""
-    scope: str = ""
-
-
-_UNKNOWN = Origin()
-
-
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One span. Ids are hexadecimal, empty when absent; times are nanoseconds since the epoch, 0 when unknown."""
+    """One span. Ids are hexadecimal, empty when absent; times are nanoseconds since the epoch, 0 when unknown.
+
+    `scope` is the library that made it.
+    """
 
     name: str
     trace_id: str = ""
@@ -56,7 +49,8 @@ class Span:
     events: tuple[SpanEvent, ...] = ()
     is_error: bool = False
     message: str = ""
-    origin: Origin = _UNKNOWN
+    service: str = ""
+    scope: str = ""
 
     def __post_init__(self) -> None:
         if not self.name and not self.span_id:
@@ -78,9 +72,9 @@ def parse_json(body: bytes) -> Iterator[Span | None]:
     Raises:
         ValueError: the body is no JSON, or no export request.
     """
-    for given, origin in _list_spans(_load(body)):
+    for given, service, scope in _list_spans(_load(body)):
         try:
-            yield _read_span(given, origin)
+            yield _read_span(given, service, scope)
         except (ValueError, TypeError, OverflowError):
             yield None
 
@@ -103,7 +97,7 @@ def _load(body: bytes) -> dict[str, Any]:
     return document
 
 
-def _list_spans(document: dict[str, Any]) -> Iterator[tuple[Any, Origin]]:
+def _list_spans(document: dict[str, Any]) -> Iterator[tuple[Any, str, str]]:
     if "resourceSpans" not in document and document:
         raise ValueError("it has no resourceSpans")
     for resource_spans in _objects(document, "resourceSpans"):
@@ -111,9 +105,8 @@ def _list_spans(document: dict[str, Any]) -> Iterator[tuple[Any, Origin]]:
         service = str(_service_of(resource)) if isinstance(resource, dict) else ""
         for scope_spans in _objects(resource_spans, "scopeSpans"):
             scope = scope_spans.get("scope")
-            origin = Origin(service, str(scope.get("name") or "") if isinstance(scope, dict) else "")
-            for given in _members(scope_spans, "spans"):
-                yield given, origin
+            name = str(scope.get("name") or "") if isinstance(scope, dict) else ""
+            yield from ((given, service, name) for given in _members(scope_spans, "spans"))
 
 
 def _members(parent: dict[str, Any], key: str) -> list[Any]:
@@ -140,7 +133,7 @@ def _service_of(resource: dict[str, Any]) -> Any:
         return ""
 
 
-def _read_span(given: Any, origin: Origin) -> Span:
+def _read_span(given: Any, service: str, scope: str) -> Span:
     if not isinstance(given, dict):
         raise ValueError("a span is not an object")  # noqa: TRY004 - one kind of refusal
     status = given.get("status")
@@ -161,7 +154,8 @@ def _read_span(given: Any, origin: Origin) -> Span:
         ),
         is_error=status.get("code") in {STATUS_ERROR, str(STATUS_ERROR), "STATUS_CODE_ERROR"},
         message=str(status.get("message") or ""),
-        origin=origin,
+        service=service,
+        scope=scope,
     )
 
 
