@@ -317,15 +317,8 @@ def find_pair(arguments: argparse.Namespace, run: str, other: str | None) -> tup
 
 
 def _open_file(file: Path) -> Source:
-    outline = read_outline(file)
-    return Source(
-        outline.trajectory,
-        None,
-        outline.total_steps,
-        outline.total_snapshots,
-        lambda: iter_steps(file),
-        lambda: read_trajectory(file),
-    )
+    outline, total_steps, total_snapshots = read_outline(file)
+    return Source(outline, None, total_steps, total_snapshots, lambda: iter_steps(file), lambda: read_trajectory(file))
 
 
 def _from_store(connection: Connection, kept: KeptTrajectory) -> Source:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import monotonic_seconds, utc_now
@@ -22,10 +21,10 @@ from pytest_golden.learning.outcomes import extract_plan_by_rules, write_outcome
 from pytest_golden.learning.seen_before import TALLIES, Tally
 from pytest_golden.regression.model import ReasonKind, ResultStatus
 from pytest_golden.storage.columns import from_ms, storable, to_ms
-from pytest_golden.values.checking import DAMAGE
+from pytest_golden.values.checking import DAMAGE, as_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -154,7 +153,8 @@ def _keep(connection: Connection, lessons: Sequence[_Lesson], timestamp: int) ->
 
 def _find_lesson(recorded: RecordedResult, trajectory: str | None) -> _Lesson:
     result = _read_result(recorded)
-    steps = _read_steps(trajectory)
+    body = json.loads(trajectory) if trajectory else {}
+    steps = tuple(step for step in body.get("steps") or () if isinstance(step, dict))
     outcome = make_outcome(recorded, result, steps)
     plan = extract_plan_by_rules(outcome)
     (kept,), (example,) = write_outcome(outcome), write_training_example(outcome, plan)
@@ -178,17 +178,12 @@ def _read_result(recorded: RecordedResult) -> Mapping[str, Any]:
     return result
 
 
-def _read_steps(trajectory: str | None) -> _Steps:
-    body = json.loads(trajectory) if trajectory else {}
-    return tuple(step for step in body.get("steps") or () if isinstance(step, dict))
-
-
 def make_outcome(recorded: RecordedResult, result: Mapping[str, Any], steps: _Steps) -> ProductionOutcome:
     """Return the outcome of a result. Its id follows from the result's entry, so that learning twice changes nothing."""
     # Nothing ran: the 0.0 was not measured.
     never_ran = recorded.exit_code is None and not recorded.execution_time_seconds
     named = [step for step in steps if not _is_of_harness(step)]
-    occasion, error = recorded.occasion, result.get("error_message")
+    occasion, error, written = recorded.occasion, result.get("error_message"), as_mapping(result.get("write_set"))
     return ProductionOutcome(
         outcome_id=f"outcome_{occasion.entry.removeprefix('entry_')}",
         task_description=f"Run golden project {recorded.project}",
@@ -197,7 +192,7 @@ def make_outcome(recorded: RecordedResult, result: Mapping[str, Any], steps: _St
         result={
             "status": recorded.status,
             "exit_code": recorded.exit_code,
-            "written": _count_written(result.get("write_set")),
+            "written": {name: len(written.get(name) or ()) for name in ("created", "changed", "removed")},
         },
         success=recorded.status == ResultStatus.PASSED,
         error_message=None if error is None else _cut(str(error), _MOST_OF_MESSAGE),
@@ -253,11 +248,6 @@ def _ends(path: tuple[str, ...]) -> tuple[str, ...]:
 def _cut(text: str, most: int) -> str:
     line = " ".join(text.split()) if "\n" in text else text
     return line if len(line) <= most else f"{line[: most - 4]} ..."
-
-
-def _count_written(write_set: object) -> dict[str, int]:
-    written = write_set if isinstance(write_set, Mapping) else {}
-    return {name: len(written.get(name) or ()) for name in ("created", "changed", "removed")}
 
 
 def _reasons(result: Mapping[str, Any]) -> list[dict[str, Any]]:

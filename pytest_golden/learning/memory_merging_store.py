@@ -121,8 +121,8 @@ def _is_learned_again(target: Connection, namespace: tuple[str, ...], key: str) 
 def _merge_key(target: Connection, names: dict[str, str], versions: list[Row], *, is_lesson: bool) -> bool:
     """Merge the versions of a key, and return whether one of them is new."""
     present = [dict(row) for row in target.execute(_OF_KEY, names).mappings()]
-    merged = _unite(present, versions, is_lesson=is_lesson)
-    if is_lesson and len(merged) == len(_unite(present, is_lesson=True)):
+    merged = unite_versions(present, versions, is_lesson=is_lesson)
+    if is_lesson and len(merged) == len(unite_versions(present, is_lesson=True)):
         return False
     return _replace_versions(target, names, present, number_versions(merged))
 
@@ -148,7 +148,7 @@ def _settle_agent(target: Connection, agent: str) -> None:
     query = select(*_COLUMNS).where(memories.c.namespace == namespace)
     rows = target.execute(query.order_by(memories.c.key, memories.c.version)).mappings()
     present = {key: list(versions) for key, versions in groupby(map(dict, rows), key=lambda row: row["key"])}
-    histories = {key: _unite(versions, is_lesson=True) for key, versions in present.items()}
+    histories = {key: unite_versions(versions, is_lesson=True) for key, versions in present.items()}
     lessons = {}
     for key, versions in histories.items():
         try:
@@ -219,7 +219,7 @@ def change_of(row: Row) -> str | None:
     return provenance.get("why") if isinstance(provenance, dict) else None
 
 
-def _unite(*histories: Iterable[Row], is_lesson: bool) -> list[Row]:
+def unite_versions(*histories: Iterable[Row], is_lesson: bool) -> list[Row]:
     """Return the different versions of one memory, oldest first; of a lesson without those that a merge wrote."""
     united: dict[str, Row] = {}
     for row in (row for rows in histories for row in rows):

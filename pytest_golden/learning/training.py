@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,16 +71,11 @@ def trajectories_for(problem: str, agent: str, limit: int = 5, *, store: MemoryS
     for owner in dict.fromkeys((agent, EVERYBODY)):
         for hit in memories.search_memories((PLANS, owner), problem, limit):
             found.setdefault(hit.memory.key, hit.memory)
-    plans = filter(None, map(_read_plan, found.values()))
+    plans: list[ExtractedPlan] = []
+    for memory in found.values():
+        with suppress(ValueError):  # another value, or one that a newer program wrote
+            plans.append(ExtractedPlan.from_dict(memory.value))
     return tuple(_begin(plan, problem) for plan in plans)[:limit]
-
-
-def _read_plan(memory: Memory) -> ExtractedPlan | None:
-    """Read a plan; None for any other value, and for one that a newer program wrote."""
-    try:
-        return ExtractedPlan.from_dict(memory.value)
-    except ValueError:
-        return None
 
 
 def _begin(plan: ExtractedPlan, problem: str) -> Trajectory:

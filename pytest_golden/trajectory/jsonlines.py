@@ -62,16 +62,8 @@ def read_trajectory(path: str | PathLike[str]) -> Trajectory:
     return reading.finish()
 
 
-class TrajectoryOutline(NamedTuple):
-    """A trajectory without its steps and snapshots, and how many of each the file has."""
-
-    trajectory: Trajectory
-    total_steps: int
-    total_snapshots: int
-
-
-def read_outline(path: str | PathLike[str]) -> TrajectoryOutline:
-    """Read a trajectory but only count its steps and snapshots, in constant memory.
+def read_outline(path: str | PathLike[str]) -> tuple[Trajectory, int, int]:
+    """Return a trajectory without its steps and snapshots, and how many of each the file has; in constant memory.
 
     Raises:
         OSError: the file cannot be read.
@@ -85,7 +77,7 @@ def read_outline(path: str | PathLike[str]) -> TrajectoryOutline:
             reading.forget_completion()
         else:
             reading.add(record)
-    return TrajectoryOutline(reading.finish(), *counts.values())
+    return reading.finish(), counts[_STEP], counts[_SNAPSHOT]
 
 
 def iter_steps(path: str | PathLike[str]) -> Iterator[Step]:

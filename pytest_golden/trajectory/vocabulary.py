@@ -131,20 +131,17 @@ class _Freezer:
         if type(value) in _PLAIN_KINDS or isinstance(value, _SETTLED):
             return value
         if isinstance(value, (list, Mapping)):
-            return self._container(value)
+            if id(value) not in self._known:
+                target: Any = FrozenList() if isinstance(value, list) else FrozenDict()
+                self._known[id(value)] = (value, target)
+                self._unfilled.append((value, target))
+            return self._known[id(value)][1]
         if isinstance(value, tuple):
             items = [self._one(item) for item in value]
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
         if isinstance(value, (set, frozenset)):
             return frozenset(value)
         return bytes(value) if isinstance(value, bytearray) else _copied(value)
-
-    def _container(self, value: Any) -> Any:
-        if id(value) not in self._known:
-            target: Any = FrozenList() if isinstance(value, list) else FrozenDict()
-            self._known[id(value)] = (value, target)
-            self._unfilled.append((value, target))
-        return self._known[id(value)][1]
 
 
 def _copied(value: Any) -> Any:

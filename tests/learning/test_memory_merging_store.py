@@ -14,8 +14,7 @@ from sqlalchemy import insert, select
 from pytest_golden.learning.lessons.model import LessonSource, SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.store import LESSONS
-from pytest_golden.learning.memory_merging import fold_versions, unite_lessons
-from pytest_golden.learning.memory_merging_store import merge_memories
+from pytest_golden.learning.memory_merging_store import fold_versions, merge_memories, unite_versions
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.schema import lesson_recalls, lesson_signatures, memories
 from pytest_golden.storage.store import Store
@@ -282,5 +281,5 @@ def test_lesson_follows_from_its_versions(steps: list[tuple[str, int]]) -> None:
         with store.read() as connection:
             rows = [dict(row) for row in connection.execute(select(memories).order_by(memories.c.version)).mappings()]
         for skill in lessons.list_lessons(include_superseded=True, include_rejected=True):
-            versions = unite_lessons([row for row in rows if row["key"] == skill.id])
+            versions = unite_versions([row for row in rows if row["key"] == skill.id], is_lesson=True)
             assert fold_versions(versions) == skill == SkillMemory.from_dict(versions[-1]["value"])

@@ -497,13 +497,12 @@ def test_outline_has_all_but_the_steps(tmp_path: Path) -> None:
     recorder = TrajectoryRecorder(path, metadata={"a": 1})
     recorder.step("action", 1)
     recorder.snapshot(1)
-    assert read_outline(path).trajectory.outcome is None
+    assert read_outline(path)[0].outcome is None
     recorder.complete("partial")
-    outline = read_outline(path)
-    assert (outline.total_steps, outline.total_snapshots) == (1, 1)
-    assert outline.trajectory == recorder.trajectory.without_steps()
+    assert read_outline(path) == (recorder.trajectory.without_steps(), 1, 1)
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines()[1] + b"\n")
-    assert (read_outline(path).total_steps, read_outline(path).trajectory.outcome) == (2, None)
+    outline, total_steps, _ = read_outline(path)
+    assert (total_steps, outline.outcome) == (2, None)
 
 
 def test_ids_are_known_again_without_being_kept() -> None:

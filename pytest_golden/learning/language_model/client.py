@@ -168,7 +168,10 @@ async def ask(llm_client: CompletesPrompts, prompt: str, schema: Any, *, seconds
             reply = llm_client.complete(redact(prompt), schema)
             if isawaitable(reply):
                 reply = await reply
-        return None if reply is None else read_value(_unwrap(reply), adapter)
+        # Of a client that returns a provider's whole answer, the replies in it.
+        is_answer = isinstance(reply, dict) and ("choices" in reply or "stop_reason" in reply)
+        replies = endpoints.list_replies(reply) if is_answer else (reply,)
+        return None if reply is None else read_value(replies, adapter)
     except TimeoutError:
         _log.warning("language model: no answer within %g s", seconds)
     except LanguageModelError as error:
@@ -177,13 +180,6 @@ async def ask(llm_client: CompletesPrompts, prompt: str, schema: Any, *, seconds
         # A foreign client may raise anything, and learning must never end an agent's run.
         _log.warning("language model: %s: %s", type(error).__name__, redact(str(error)))
     return None
-
-
-def _unwrap(reply: object) -> tuple[object, ...]:
-    """Return the reply, or the replies in a provider's whole answer when the client returned that."""
-    if isinstance(reply, dict) and ("choices" in reply or "stop_reason" in reply):
-        return endpoints.list_replies(reply)
-    return (reply,)
 
 
 def read_value(replies: Iterable[object], adapter: TypeAdapter[Any]) -> Any:

@@ -65,24 +65,17 @@ def _is_same_news(above: str, below: str) -> bool:
 def _step_points(trajectory: Trajectory, failed: _Placed) -> tuple[FailurePoint, ...]:
     worked = {_key(step): index for index, step in enumerate(trajectory.steps) if not step.has_error} if failed else {}
     succeeded = trajectory.outcome is TrajectoryOutcome.SUCCESS
+    # An observation that only repeats that the time limit was reached is told by the end.
+    told = model.one_line(trajectory.error or "") if trajectory.outcome is TrajectoryOutcome.TIMEOUT else None
     return tuple(
         _step_point(trajectory, index, step, recovered=succeeded or worked.get(_key(step), -1) > index)
         for index, step in failed
-        if not _is_told_by_the_end(trajectory, step)
+        if step.type is not StepType.OBSERVATION or model.error_of(step) != told
     )
 
 
 def _key(step: Step) -> tuple[StepType, str]:
     return step.type, model.one_line(model.text_of(step.content))
-
-
-def _is_told_by_the_end(trajectory: Trajectory, step: Step) -> bool:
-    """Tell whether a step only repeats that the time limit was reached."""
-    return (
-        trajectory.outcome is TrajectoryOutcome.TIMEOUT
-        and step.type is StepType.OBSERVATION
-        and model.error_of(step) == model.one_line(trajectory.error or "")
-    )
 
 
 def _step_point(trajectory: Trajectory, index: int, step: Step, *, recovered: bool) -> FailurePoint:

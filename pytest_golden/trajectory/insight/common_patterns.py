@@ -87,18 +87,13 @@ def _differences(
         ("max_depth", left.max_depth, right.max_depth),
     )
     yield from (TrajectoryDifference(*figure) for figure in figures if figure[1] != figure[2])
-    if _is_notable(success.duration_ms, failure.duration_ms):
+    durations = [one.duration_ms for one in (success, failure) if one.duration_ms is not None]
+    if len(durations) == 2 and max(durations) > _NOTABLE_FACTOR * min(durations):
         yield TrajectoryDifference("duration_ms", success.duration_ms, failure.duration_ms)
 
 
 def _count(trajectory: Trajectory, kinds: frozenset[StepType]) -> int:
     return sum(step.type in kinds for step in trajectory.steps)
-
-
-def _is_notable(mine: float | None, theirs: float | None) -> bool:
-    if mine is None or theirs is None:
-        return False
-    return max(mine, theirs) > _NOTABLE_FACTOR * min(mine, theirs)
 
 
 def _only_in(trajectory: Trajectory, other: Trajectory) -> tuple[str, ...]:

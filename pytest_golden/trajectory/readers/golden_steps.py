@@ -179,15 +179,11 @@ def _parse_line(raw: bytes) -> dict[str, Any] | None:
         return None
     for key in ("id", "parent"):
         if key in line:
-            line[key] = _identifier(line[key])
+            given = line[key]
+            # A shell may write numbers.
+            is_id = isinstance(given, (str, int)) and not isinstance(given, bool) and str(given).strip()
+            line[key] = str(given) if is_id else None
     return line
-
-
-def _identifier(given: Any) -> str | None:
-    """Return an id as text; a shell may write numbers."""
-    if isinstance(given, (str, int)) and not isinstance(given, bool) and str(given).strip():
-        return str(given)
-    return None
 
 
 def _moment(given: Any) -> datetime:
