@@ -56,7 +56,8 @@ class SeenBefore(Shape):
     def __str__(self) -> str:
         """Return one sentence: how often, in which project, when last, and which commit ended it."""
         times = "once" if self.count == 1 else f"{self.count} times"
-        seen = f"seen before {times} in {self.project}, last on {_day(self.last)}{_at_commit(self.last)}"
+        at = "" if self.last.commit is None else f" at {_commit(self.last)}"
+        seen = f"seen before {times} in {self.project}, last on {_day(self.last)}{at}"
         return f"{seen}; {self.describe_end() or 'it has not passed since'}"
 
     def describe_end(self) -> str | None:
@@ -174,10 +175,6 @@ def _checkout(occasion: Occasion) -> tuple[str | None, bool | None]:
 
 def _day(occasion: Occasion) -> str:
     return f"{from_ms(occasion.at):%Y-%m-%d}"
-
-
-def _at_commit(occasion: Occasion) -> str:
-    return "" if occasion.commit is None else f" at {_commit(occasion)}"
 
 
 def _by_commit(occasion: Occasion) -> str:

@@ -254,15 +254,7 @@ def ask_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, _T]]) -> _T
     Raises:
         Exception: any exception of the coroutine, TimeoutError included.
     """
-    done: Future[_T | None] = Future()
-    Thread(target=_run, args=(seconds, ask, done), name="golden-language-model", daemon=True).start()
-    try:
-        return done.result(seconds)
-    except TimeoutError:
-        return done.result() if done.done() else None
 
-
-def _run(seconds: float, ask: Callable[[], Coroutine[Any, Any, _T]], done: Future[_T | None]) -> None:
     async def ask_in_time() -> _T | None:
         asyncio.get_running_loop().set_default_executor(_AbandonedThreads())
         try:
@@ -273,12 +265,11 @@ def _run(seconds: float, ask: Callable[[], Coroutine[Any, Any, _T]], done: Futur
                 return None
             raise
 
+    done = _AbandonedThreads().submit(lambda: asyncio.run(ask_in_time()))
     try:
-        result = asyncio.run(ask_in_time())
-    except BaseException as error:
-        done.set_exception(error)
-    else:
-        done.set_result(result)
+        return done.result(seconds)
+    except TimeoutError:
+        return done.result() if done.done() else None
 
 
 class _AbandonedThreads(ThreadPoolExecutor):

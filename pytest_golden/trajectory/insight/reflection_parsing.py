@@ -7,6 +7,7 @@ and reported as a problem.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -235,7 +236,9 @@ def _read_confidence(given: Any, problems: list[str]) -> float | None:
     """Return the confidence that is stated; None when it is not, or makes no sense."""
     confidence = reflection.read_confidence(given)
     if confidence is None and isinstance(given, str):
-        confidence = _read_number(given)
+        bare = given.strip()
+        with suppress(ValueError):  # 0.8, 80% and 80 %
+            confidence = reflection.read_confidence(float(bare.rstrip("% ")) / (100 if bare.endswith("%") else 1))
     if confidence is None and given is not None:
         problems.append(f"confidence {_show(given)} is no number from 0 to 1 and none of high, medium, low")
     return confidence
@@ -329,15 +332,6 @@ def _key_form(key: object) -> str:
 
 def _pick(fields: Mapping[str, Any], name: str) -> Any:
     return next((fields[form] for form in _NAMES[name] if fields.get(form) is not None), None)
-
-
-def _read_number(text: str) -> float | None:
-    """Read 0.8, 80% and 80 %."""
-    bare = text.strip()
-    try:
-        return reflection.read_confidence(float(bare.rstrip("% ")) / (100 if bare.endswith("%") else 1))
-    except ValueError:
-        return None
 
 
 def _show(value: Any) -> str:

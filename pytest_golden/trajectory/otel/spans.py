@@ -8,8 +8,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.values.checking import as_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -101,12 +104,12 @@ def _list_spans(document: dict[str, Any]) -> Iterator[tuple[Any, str, str]]:
     if "resourceSpans" not in document and document:
         raise ValueError("it has no resourceSpans")
     for resource_spans in _objects(document, "resourceSpans"):
-        resource = resource_spans.get("resource")
-        service = str(_service_of(resource)) if isinstance(resource, dict) else ""
+        service, resource = "", as_mapping(resource_spans.get("resource"))
+        with suppress(ValueError, TypeError, OverflowError):
+            service = str(_read_attributes(resource.get("attributes")).get("service.name", ""))
         for scope_spans in _objects(resource_spans, "scopeSpans"):
-            scope = scope_spans.get("scope")
-            name = str(scope.get("name") or "") if isinstance(scope, dict) else ""
-            yield from ((given, service, name) for given in _members(scope_spans, "spans"))
+            scope = str(as_mapping(scope_spans.get("scope")).get("name") or "")
+            yield from ((given, service, scope) for given in _members(scope_spans, "spans"))
 
 
 def _members(parent: dict[str, Any], key: str) -> list[Any]:
@@ -126,18 +129,10 @@ def _objects(parent: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return members
 
 
-def _service_of(resource: dict[str, Any]) -> Any:
-    try:
-        return _read_attributes(resource.get("attributes")).get("service.name", "")
-    except (ValueError, TypeError, OverflowError):
-        return ""
-
-
 def _read_span(given: Any, service: str, scope: str) -> Span:
     if not isinstance(given, dict):
         raise ValueError("a span is not an object")  # noqa: TRY004 - one kind of refusal
-    status = given.get("status")
-    status = status if isinstance(status, dict) else {}
+    status = as_mapping(given.get("status"))
     return Span(
         name=str(given.get("name") or ""),
         trace_id=_read_id(given.get("traceId")),
