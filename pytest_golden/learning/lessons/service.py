@@ -146,17 +146,13 @@ class Lessons:
             return ()
         try:
             with self._store.write() as connection:
-                shown = [(one, rows.find_lesson(connection, one.lesson.id)) for one in found]
-                return tuple(
-                    replace(
-                        one,
-                        recall_id=rows.put_recall(
-                            connection, kept, one, self._timestamp(), project=project, entry_id=entry_id
-                        ),
-                    )
-                    for one, kept in shown
-                    if kept is not None
-                )
+                recalled, now = [], self._timestamp()
+                for one in found:
+                    kept = rows.find_lesson(connection, one.lesson.id)
+                    if kept is not None:
+                        key = rows.put_recall(connection, kept, one, now, project=project, entry_id=entry_id)
+                        recalled.append(replace(one, recall_id=key))
+                return tuple(recalled)
         except StorageError as error:
             # The lessons are returned anyway.
             _log.warning("that lessons were shown cannot be kept: %s", error)
