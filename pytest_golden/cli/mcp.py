@@ -95,7 +95,7 @@ def _load_http(host: str, port: int) -> Callable[[Server[Any]], None]:
 
     def serve(server: Server[Any]) -> None:
         with exit_when_ended(), bind(host, port) as bound:
-            serve_http(server, _make_door(host), bound, say=lambda address: print(address, flush=True))
+            serve_http(server, host, _find_token(host), bound, say=lambda address: print(address, flush=True))
 
     return serve
 
@@ -136,11 +136,10 @@ def _open_workplace(arguments: argparse.Namespace) -> Any:
     return place
 
 
-def _make_door(host: str) -> Any:
+def _find_token(host: str) -> str | None:
+    """Return the token that clients have to send, which is told first; None where none is needed."""
     token = read_token()
     is_closed = token.is_given or not is_loopback(host)
     for line in (*warn_of_host(host), *(tell_token(token) if is_closed else ())):
         say(line)
-    from pytest_golden.mcp.http import Door
-
-    return Door(host, token.text if is_closed else None)
+    return token.text if is_closed else None

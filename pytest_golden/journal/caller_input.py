@@ -10,7 +10,7 @@ from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import storable, storable_json
 from pytest_golden.trajectory.vocabulary import freeze
 from pytest_golden.values.checking import check_mapping, check_text, list_items
-from pytest_golden.values.json_form import FrozenDict, json_form
+from pytest_golden.values.json_form import FrozenDict, json_form, list_scalars
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -115,18 +115,11 @@ def check_limit(limit: int) -> int:
 def _check_content(field: str, value: Any) -> bool:
     """Raise an error for content that cannot be stored; return whether all texts can be stored unchanged."""
     count, is_storable = 0, True
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            if "\0" in one:
-                raise ValueError(f"{field} holds a NUL character; remove it")
-            count += len(one)
-            is_storable = is_storable and storable(one) == one
-        elif isinstance(one, dict):
-            waiting += (*one.keys(), *one.values())
-        elif isinstance(one, list):
-            waiting += one
+    for text in (one for one in list_scalars(value) if isinstance(one, str)):
+        if "\0" in text:
+            raise ValueError(f"{field} holds a NUL character; remove it")
+        count += len(text)
+        is_storable = is_storable and storable(text) == text
     if count > _MOST_CHARACTERS:
         raise ValueError(
             f"{field} has {count:,} characters, and more than {_MOST_CHARACTERS:,} are not kept; say where the rest is"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -29,37 +28,29 @@ _MOST_ENDING_SECONDS = 3
 _KEPT_ALIVE_SECONDS = 300
 
 
-@dataclass(frozen=True, slots=True)
-class Door:
-    """The host that a server listens on, and the token that opens it; None opens it to all who reach it."""
-
-    host: str
-    token: str | None = field(repr=False)
-
-
-def serve_http(server: Server[Any], door: Door, bound: socket.socket, *, say: Callable[[str], None]) -> None:
+def serve_http(
+    server: Server[Any], host: str, token: str | None, bound: socket.socket, *, say: Callable[[str], None]
+) -> None:
     """Serve until a Ctrl-C or SIGTERM. `say` is called with the URL as soon as the server answers.
+
+    Without a token, all who reach the host are let in.
 
     Raises:
         KeyboardInterrupt: a Ctrl-C ended it.
     """
-    address = write_address(door.host, bound) + PATH
-    run_app(
-        lambda _: make_app(server, door, lambda: say(address)),
-        bound,
-        most_ending_seconds=_MOST_ENDING_SECONDS,
-        kept_alive_seconds=_KEPT_ALIVE_SECONDS,
-    )
-
-
-def make_app(server: Server[Any], door: Door, say_ready: Callable[[], None]) -> ASGIApp:
-    """Make the application: the protocol's own behind the guard, which already checks hosts and origins."""
+    address = write_address(host, bound) + PATH
+    # The protocol's own application; the guard checks hosts and origins already.
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MOST_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return ToolGuard(inner, door, say_ready)
+    run_app(
+        lambda _: ToolGuard(inner, host, token, lambda: say(address)),
+        bound,
+        most_ending_seconds=_MOST_ENDING_SECONDS,
+        kept_alive_seconds=_KEPT_ALIVE_SECONDS,
+    )
 
 
 class ToolGuard(Guard):
@@ -68,10 +59,10 @@ class ToolGuard(Guard):
     A request with the right token passes, however often others at the same address were wrong.
     """
 
-    def __init__(self, app: ASGIApp, door: Door, say_ready: Callable[[], None]) -> None:
-        super().__init__(app, PublicPlace(door.host))
+    def __init__(self, app: ASGIApp, host: str, token: str | None, say_ready: Callable[[], None]) -> None:
+        super().__init__(app, PublicPlace(host))
         self._say_ready = say_ready
-        self._bearers = None if door.token is None else BearerCheck(door.token)
+        self._bearers = None if token is None else BearerCheck(token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on; notice when the application has started."""

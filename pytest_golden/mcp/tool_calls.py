@@ -30,44 +30,23 @@ _NOT_LISTED = frozenset({"signals", "history"})
 
 def log_intent(place: Workplace, caller: Caller, given: tools.LogIntent) -> dict[str, Any]:
     """Begin an entry."""
-    entry = place.services().journal.log_intent(
-        given.intent,
-        given.intent_type,
-        agent_id=caller.agent,
-        session_key=caller.session,
-        job_id=given.job_id,
-        parent_id=given.parent_id,
-    )
+    journal = place.services().journal
+    entry = journal.log_intent(**given.model_dump(), agent_id=caller.agent, session_key=caller.session)
     return {"entry_id": entry.id, "assessment": entry.assessment.value}
 
 
 def log_outcome(place: Workplace, caller: Caller, given: tools.LogOutcome) -> dict[str, Any]:
     """Record how an entry ended, and what is expected."""
-    entry = place.services().journal.log_outcome(
-        given.entry_id,
-        given.result,
-        given.notes,
-        actions=given.actions,
-        expectations=given.expectations,
-        agent_id=caller.agent,
-    )
+    entry = place.services().journal.log_outcome(**given.model_dump(), agent_id=caller.agent)
     told = [asked.to_dict() for asked in entry.expectations]
     return {"entry_id": entry.id, "assessment": entry.assessment.value, "expectations": told}
 
 
 def add_signal(place: Workplace, caller: Caller, given: tools.AddSignal) -> dict[str, Any]:
     """Record a signal."""
-    signal = place.services().journal.add_signal(
-        check_free_source(given.source),
-        given.signal_type,
-        given.summary,
-        data=given.data,
-        external_id=given.external_id,
-        agent_id=caller.agent,
-        session_key=caller.session,
-        entry_id=given.entry_id,
-    )
-    return signal.to_dict()
+    check_free_source(given.source)
+    journal = place.services().journal
+    return journal.add_signal(**given.model_dump(), agent_id=caller.agent, session_key=caller.session).to_dict()
 
 
 def review_journal(place: Workplace, caller: Caller, given: tools.ReviewJournal) -> dict[str, Any]:
@@ -103,15 +82,10 @@ def list_golden_projects(place: Workplace, _: Caller, __: tools.ListGoldenProjec
         statuses = _find_statuses(place, manifest)
     except SettingsError:
         statuses = {}
+    shown = ("name", "path", "description", "expected_outcome")
     return {
         "projects": [
-            {
-                "name": project.name,
-                "path": project.path,
-                "description": project.description,
-                "expected_outcome": project.expected_outcome,
-                "last_status": statuses.get(project.name),
-            }
+            {**{key: getattr(project, key) for key in shown}, "last_status": statuses.get(project.name)}
             for project in manifest.projects
         ]
     }

@@ -11,10 +11,11 @@ import anyio.to_thread
 from mcp.server import Server, ServerRequestContext
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
 
+from pytest_golden.clock import new_id
 from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.mcp.tool_answers import Answer, make_answer, make_visible
-from pytest_golden.mcp.tools import TOOLS, Arguments, GoldenTool, list_tools, read_arguments, write_instructions
-from pytest_golden.mcp.workplace import Caller, CallerOptions, Workplace, begin_session, find_caller
+from pytest_golden.mcp.tools import TOOLS, Arguments, GoldenTool, read_arguments, write_instructions
+from pytest_golden.mcp.workplace import SESSION, Caller, CallerOptions, Workplace, find_caller
 from pytest_golden.settings import find_version
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _MOST_AT_ONCE = 8
 
 def make_server(place: Workplace, options: CallerOptions) -> Server[dict[str, str]]:
     """Make the server; how clients reach it is decided by who runs it."""
-    tools = list_tools(is_read_only=place.is_read_only)
+    tools = {name: tool for name, tool in TOOLS.items() if not (place.is_read_only and tool.is_writer)}
     described = [tool.describe() for tool in tools.values()]
     seats = anyio.CapacityLimiter(_MOST_AT_ONCE)
 
@@ -71,7 +72,7 @@ def make_server(place: Workplace, options: CallerOptions) -> Server[dict[str, st
 
 @asynccontextmanager
 async def _live(_: Server[dict[str, str]]) -> AsyncIterator[dict[str, str]]:
-    yield begin_session()
+    yield {SESSION: new_id("mcp")}
 
 
 def _answer(place: Workplace, tool: GoldenTool, caller: Caller, given: dict[str, Any]) -> Answer:

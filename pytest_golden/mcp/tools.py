@@ -19,6 +19,7 @@ from pytest_golden.journal.rules import RESERVED_SOURCES
 from pytest_golden.manifest.kinds import record_schema, suggest
 from pytest_golden.manifest.units import show
 from pytest_golden.mcp.tool_answers import describe_answers
+from pytest_golden.values.json_form import list_scalars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -199,7 +200,7 @@ def read_arguments(tool: str, kind: type[_Read], given: Mapping[str, Any]) -> _R
     except RecursionError:
         raise ValueError(f"{tool}: its arguments are nested too deeply; give less") from None
     for name, value in given.items():
-        if _holds_nul(value):
+        if any("\0" in one for one in list_scalars(value) if isinstance(one, str)):
             raise ValueError(f"{name} holds a NUL character; remove it")
     return read
 
@@ -225,20 +226,6 @@ def _describe(tool: str, kind: type[Arguments], error: Mapping[str, Any]) -> str
             wanted = {"string_type": "a text", "list_type": "a list", "dict_type": "an object"}[error["type"]]
             return f"{name} must be {wanted}, not {show(error['input'])}"
     return f"{name}: {error['msg']}"
-
-
-def _holds_nul(value: Any) -> bool:
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            if "\0" in one:
-                return True
-        elif isinstance(one, dict):
-            waiting += (*one.keys(), *one.values())
-        elif isinstance(one, list):
-            waiting += one
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,11 +269,6 @@ TOOLS: Mapping[str, GoldenTool] = {
         GoldenTool("explain_failure", "Explain a failure", ExplainFailure),
     )
 }
-
-
-def list_tools(*, is_read_only: bool) -> Mapping[str, GoldenTool]:
-    """Return all tools, without those that write on a read-only server."""
-    return {name: tool for name, tool in TOOLS.items() if not (is_read_only and tool.is_writer)}
 
 
 def write_instructions(*, is_read_only: bool) -> str:

@@ -8,7 +8,6 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from pytest_golden.clock import new_id
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.learning.gate_learning import GATE_AGENT
 
@@ -109,11 +108,6 @@ class Caller:
 
     agent: str
     session: str
-
-
-def begin_session() -> dict[str, str]:
-    """Return the state of a server: a key for its connection."""
-    return {SESSION: new_id("mcp")}
 
 
 def find_caller(context: ServerRequestContext[dict[str, str], Any], options: CallerOptions) -> Caller:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pytest_golden.clock import iso_utc
 from pytest_golden.trajectory.vocabulary import Importance, StepType, check_duration
 from pytest_golden.values.checking import check_any_text, check_text, check_time, check_word, parse_time
-from pytest_golden.values.json_form import json_form, readable_text
+from pytest_golden.values.json_form import json_form, list_scalars, readable_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -188,16 +188,8 @@ def _kind(value: Any) -> object:
 
 def _list_texts(value: Any) -> Iterator[str]:
     """Return all texts in a value, keys too; scalars as JSON writes them."""
-    waiting = [value if isinstance(value, str) else json_form(value)]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield from one
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
-        else:
-            yield one if isinstance(one, str) else json.dumps(one)
+    for one in list_scalars(value if isinstance(value, str) else json_form(value)):
+        yield one if isinstance(one, str) else json.dumps(one)
 
 
 def _show_value(value: Any, *, is_free: bool) -> str:

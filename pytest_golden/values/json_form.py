@@ -13,9 +13,12 @@ from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from enum import Enum
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_golden.clock import iso_utc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def _refuse(self: object, *_args: object, **_kwargs: object) -> NoReturn:
@@ -75,6 +78,20 @@ def json_form(value: Any) -> Any:
     if type(value) in _PLAIN_KINDS:
         return _plain(value)
     return _JsonForm().of(value, 0)
+
+
+def list_scalars(plain: Any) -> Iterator[Any]:
+    """Yield the keys and the values of JSON content, at any depth, without the dicts and lists themselves."""
+    waiting = [plain]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield from one
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+        else:
+            yield one
 
 
 def readable_text(value: Any) -> str:
