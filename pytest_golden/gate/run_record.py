@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pytest_golden.journal.model import JournalEntry
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.slowdown import SlowdownJudge
-    from pytest_golden.storage.sqlite import Log
 
 # A gate waits this long in total for a locked store.
 PATIENCE_SECONDS = 5.0
@@ -82,7 +81,7 @@ class RunRecord:
         self._has_spool = True
         self._has_missed = False
         self._renewals = 0
-        self._log: Log | None = None
+        self._log: tuple[int, int] | None = None
         self.store: Store | None = None
 
     @property

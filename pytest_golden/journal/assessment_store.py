@@ -56,21 +56,10 @@ _CLOSE_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "assessment", "updated_at"
 # The columns that an assessment needs, and one expectation of the entry, if it is given.
 _STANDING = Prepared(
     select(
-        entries.c.number,
-        entries.c.id,
-        entries.c.agent_id,
-        entries.c.session_key,
-        entries.c.immediate_result,
-        entries.c.assessment,
-        entries.c.closed_at,
-        entries.c.updated_at,
-        entries.c.human_word,
-        *(entries.c[name] for name in COUNT_COLUMNS),
+        *(entries.c[name] for name in ("number", "id", "agent_id", "session_key", "immediate_result", "assessment")),
+        *(entries.c[name] for name in ("closed_at", "updated_at", "human_word", *COUNT_COLUMNS)),
+        *(expectations.c[name] for name in ("status", "polarity", "critical", "expires_at")),
         expectations.c.number.label("expectation_number"),
-        expectations.c.status,
-        expectations.c.polarity,
-        expectations.c.critical,
-        expectations.c.expires_at,
         expectations.c.created_at.label("expectation_created_at"),
     )
     .outerjoin_from(
@@ -92,13 +81,9 @@ _SOONEST = Prepared(
     .order_by(expectations.c.expires_at)
     .limit(1)
 )
-_OPEN = select(
-    expectations.c.number,
-    expectations.c.entry_id,
-    expectations.c.polarity,
-    expectations.c.critical,
-    expectations.c.created_at,
-).where(_IS_OPEN)
+_OPEN = select(*(expectations.c[name] for name in ("number", "entry_id", "polarity", "critical", "created_at"))).where(
+    _IS_OPEN
+)
 _DUE = Prepared(
     _OPEN.where(expectations.c.expires_at <= bindparam("timestamp", type_=BigInteger()))
     .order_by(expectations.c.expires_at)

@@ -80,15 +80,12 @@ class Expectation(Shape):
     polarity: Polarity = Polarity.POSITIVE
     critical: bool = False
     status: ExpectationStatus = ExpectationStatus.OPEN
-    match_hint: Mapping[str, Any] | None = None
+    match_hint: Mapping[str, Any] | None = field(default=None, hash=False)
     expires_at: datetime | None = None
-    check: Mapping[str, Any] | None = None
+    check: Mapping[str, Any] | None = field(default=None, hash=False)
     resolved_by: str | None = None
     created_at: datetime
     resolved_at: datetime | None = None
-
-    def __hash__(self) -> int:
-        return hash(self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +98,10 @@ class Signal(Shape):
     source: str
     signal_type: SignalType
     summary: str
-    data: Mapping[str, Any] = field(default_factory=FrozenDict)
+    data: Mapping[str, Any] = field(default_factory=FrozenDict, hash=False)
     external_id: str | None = None
     routed_by: RoutedBy = RoutedBy.ORPHAN
     created_at: datetime
-
-    def __hash__(self) -> int:
-        return hash(self.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +112,7 @@ class HistoryRecord(Shape):
     who: str
     when: datetime
     why: str | None = None
-    details: Mapping[str, Any] = field(default_factory=FrozenDict)
-
-    def __hash__(self) -> int:
-        return hash((self.what, self.who, self.when))
+    details: Mapping[str, Any] = field(default_factory=FrozenDict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +128,7 @@ class JournalEntry(Shape):
     session_key: str | None = None
     intent: str
     intent_type: str | None = None
-    actions: tuple[Any, ...] = ()
+    actions: tuple[Any, ...] = field(default=(), hash=False)
     immediate_result: ImmediateResult = ImmediateResult.UNKNOWN
     immediate_notes: str | None = None
     assessment: Assessment = Assessment.OPEN
@@ -149,6 +140,3 @@ class JournalEntry(Shape):
     expectations: tuple[Expectation, ...] = ()
     signals: tuple[Signal, ...] = ()
     history: tuple[HistoryRecord, ...] = ()
-
-    def __hash__(self) -> int:
-        return hash(self.id)

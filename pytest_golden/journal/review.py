@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,8 @@ from pytest_golden.values.json_form import FrozenDict
 from pytest_golden.values.shape import Shape, form, in_form, write_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Self
 
     from pytest_golden.storage.store import Store
 
@@ -281,11 +282,11 @@ class SuccessRate(Shape):
     expired: int = 0
 
     @classmethod
-    def of(cls, counts: Iterable[review_store.Count]) -> SuccessRate:
-        """Add counts up."""
-        sums: Counter[Assessment] = Counter()
-        for count in counts:
-            sums[count.assessment] += count.amount
+    def of(cls, counts: Iterable[review_store.Count]) -> Self:
+        """Add counts up, whatever they are of."""
+        sums: Counter[str] = Counter()
+        for _, word, amount in counts:
+            sums[word] += int(amount)
         n = sums[Assessment.SUCCESS] + sums[Assessment.FAILURE] + sums[Assessment.PARTIAL]
         rate = sums[Assessment.SUCCESS] / n if n else None
         return cls(n, rate, sums[Assessment.OPEN], sums[Assessment.EXPIRED])
@@ -300,21 +301,14 @@ class DayRate(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class JournalSummary(Shape):
+class JournalSummary(SuccessRate):
     """The success rate of all entries, of each intent type (`""` for none), and of each day on which entries began.
 
     The days are ISO dates in UTC, the oldest first.
     """
 
-    n: int
-    success_rate: float | None
-    open: int
-    expired: int
-    by_intent_type: Mapping[str, SuccessRate]
-    by_time: Mapping[str, SuccessRate] = field(metadata=form(hidden=True))
-
-    def __hash__(self) -> int:
-        return hash((self.n, self.success_rate, self.open, self.expired))
+    by_intent_type: Mapping[str, SuccessRate] = field(default_factory=FrozenDict, hash=False)
+    by_time: Mapping[str, SuccessRate] = field(default_factory=FrozenDict, hash=False, metadata=form(hidden=True))
 
     @property
     @in_form(key="by_time")
@@ -323,21 +317,15 @@ class JournalSummary(Shape):
         return tuple(DayRate(day, rate) for day, rate in self.by_time.items())
 
 
-def summarize(by_day: Iterable[review_store.Count], by_kind: Iterable[review_store.Count]) -> JournalSummary:
+def summarize(by_day: Sequence[review_store.Count], by_kind: Sequence[review_store.Count]) -> JournalSummary:
     """Add up counts of the same entries, once by their days and once by their intent types."""
-    known = tuple(by_day)
-    kinds: defaultdict[str, list[review_store.Count]] = defaultdict(list)
-    days: defaultdict[int, list[review_store.Count]] = defaultdict(list)
-    for count in by_kind:
-        kinds[count.intent_type].append(count)
-    for count in known:
-        days[count.day].append(count)
-    whole = SuccessRate.of(known)
-    return JournalSummary(
-        whole.n,
-        whole.success_rate,
-        whole.open,
-        whole.expired,
-        FrozenDict({kind: SuccessRate.of(kinds[kind]) for kind in sorted(kinds)}),
-        FrozenDict({(_EPOCH + timedelta(days=day)).isoformat(): SuccessRate.of(days[day]) for day in sorted(days)}),
-    )
+    days = {(_EPOCH + timedelta(days=day)).isoformat(): rate for day, rate in _rate_each(by_day).items()}
+    kinds = FrozenDict(_rate_each(by_kind))
+    return replace(JournalSummary.of(by_day), by_intent_type=kinds, by_time=FrozenDict(days))
+
+
+def _rate_each(counts: Sequence[review_store.Count]) -> dict[Any, SuccessRate]:
+    groups: defaultdict[Any, list[review_store.Count]] = defaultdict(list)
+    for count in counts:
+        groups[count[0]].append(count)
+    return {key: SuccessRate.of(groups[key]) for key in sorted(groups)}

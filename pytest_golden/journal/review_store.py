@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, func, literal_column, select, tuple_, union_all
 
@@ -14,12 +14,12 @@ from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_history, ent
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    #: A day (since the epoch, UTC) or a type of entries, how they are assessed, and how many there are.
+    Count = Sequence[Any]
 
 _IS_OPEN = expectations.c.status == literal_column("'open'")
 _IS_ORPHAN = signals.c.routed_by == literal_column("'orphan'")
 _DAY_MS = 86_400_000
-_NO_DAY: Any = literal_column("0").label("day")
-_NO_KIND: Any = literal_column("''").label("intent_type")
 _LISTED_SIGNAL = (*(signals.c[name] for name in SIGNAL_COLUMNS), signals.c.number, signals.c.agent_id)
 _NEWEST, _FIRST = entries.alias("newest"), expectations.alias("first")
 _PARTS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
@@ -27,15 +27,6 @@ _PARTS: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("signals", signals, tuple(signals.c[name] for name in SIGNAL_COLUMNS)),
     ("history", entry_history, tuple(entry_history.c)),
 )
-
-
-class Count(NamedTuple):
-    """How many entries of a type that began on a day (since the epoch, UTC) are assessed in this way."""
-
-    day: int
-    intent_type: str
-    assessment: Assessment
-    amount: int
 
 
 def list_numbered_entries(
@@ -204,38 +195,34 @@ def list_orphans(connection: Connection, *, limit: int) -> tuple[Signal, ...]:
 
 def count_entries(
     connection: Connection, *, agent_id: str | None, since: int | None
-) -> tuple[tuple[Count, ...], tuple[Count, ...]]:
+) -> tuple[list[Count], list[Count]]:
     """Count the entries that began at this timestamp or later: by day (UTC) and assessment, and by intent type and assessment."""
     # The tally has whole days, so the rest of a day that has begun before the timestamp is counted apart.
     first_day = None if since is None else -(-since // _DAY_MS)
-    more: list[Any] = []
+    # Years have many rows, so the database adds them up.
+    days, kinds = (
+        [*connection.execute(_sum_tally(agent_id, first_day, by=column))]
+        for column in (entry_tally.c.day, entry_tally.c.intent_type)
+    )
     if since is not None and first_day is not None and since % _DAY_MS:
         more = _count_first_day(connection, agent_id, since, first_day * _DAY_MS)
-    day, kind = entry_tally.c.day, entry_tally.c.intent_type
-    # Years have many rows, so the database adds them up.
-    days = [*connection.execute(_sum_tally(agent_id, first_day, (day, _NO_KIND), by=day)), *more]
-    kinds = [*connection.execute(_sum_tally(agent_id, first_day, (_NO_DAY, kind), by=kind)), *more]
-    return tuple(map(_read_count, days)), tuple(map(_read_count, kinds))
+        return [*days, *((first_day - 1, *row[1:]) for row in more)], [*kinds, *more]
+    return days, kinds
 
 
-def _sum_tally(agent_id: str | None, first_day: int | None, columns: tuple[Any, Any], *, by: Any) -> Any:
+def _sum_tally(agent_id: str | None, first_day: int | None, *, by: Any) -> Any:
     amount = func.sum(entry_tally.c.amount)
-    query = select(*columns, entry_tally.c.assessment, amount)
+    query = select(by, entry_tally.c.assessment, amount)
     query = query.where(entry_tally.c.agent_id == (agent_id or ALL_AGENTS))
     if first_day is not None:
         query = query.where(entry_tally.c.day >= first_day)
     return query.group_by(by, entry_tally.c.assessment).having(amount > 0)
 
 
-def _read_count(row: Any) -> Count:
-    day, kind, word, amount = row
-    return Count(int(day), kind, Assessment(word), int(amount))
-
-
-def _count_first_day(connection: Connection, agent_id: str | None, since: int, until: int) -> list[Any]:
+def _count_first_day(connection: Connection, agent_id: str | None, since: int, until: int) -> list[Count]:
     kind = func.coalesce(entries.c.intent_type, literal_column("''"))
     chosen = (
-        select(literal_column(str(until // _DAY_MS - 1)), kind, entries.c.assessment, func.count())
+        select(kind, entries.c.assessment, func.count())
         .where(entries.c.created_at >= since, entries.c.created_at < until)
         .group_by(kind, entries.c.assessment)
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.journal.hints import Words, contradicts, describe_misfit, fits
@@ -27,15 +26,8 @@ MOST_COUNTED = 100
 _AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
 
 
-class Step(IntEnum):
-    """The rules that take an expectation, in their order."""
-
-    HINT = 0
-    SESSION = 1
-    WINDOW = 2
-
-
-_ROUTED_BY = {Step.HINT: RoutedBy.MATCH_HINT, Step.SESSION: RoutedBy.SESSION_KEY, Step.WINDOW: RoutedBy.TIME_WINDOW}
+# The rules that take an expectation, in their order.
+_RULES = (RoutedBy.MATCH_HINT, RoutedBy.SESSION_KEY, RoutedBy.TIME_WINDOW)
 
 
 class News(NamedTuple):
@@ -106,7 +98,7 @@ class RoutingExplanation(Shape):
 
 class _Fit(NamedTuple):
     order: tuple[float, ...]
-    step: Step
+    rule: RoutedBy
     candidate: Candidate
     reason: str
 
@@ -154,7 +146,7 @@ class Routing:
         verdicts = (*(_judge(fit, fitting[0]) for fit in fitting), *refused)
         if taken is None:
             return Route(RoutedBy.ORPHAN if self._news.entry_id is None else RoutedBy.ENTRY, None, verdicts)
-        return Route(_ROUTED_BY[taken.step], taken.candidate, verdicts)
+        return Route(taken.rule, taken.candidate, verdicts)
 
 
 def read_explanation(
@@ -175,72 +167,69 @@ def read_explanation(
 
 def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:
     if news.agent_id is not None and candidate.agent_id != news.agent_id:
-        return _refuse(candidate, Step.HINT, "it is another agent's")
+        return _refuse(candidate, RoutedBy.MATCH_HINT, "it is another agent's")
     if news.by_hint_only and news.entry_id is not None and not _is_named(news, candidate):
-        return _refuse(candidate, Step.HINT, "the signal goes to the entry that it names")
-    step = _find_step(news, candidate)
-    if isinstance(step, Verdict):
-        return step
+        return _refuse(candidate, RoutedBy.MATCH_HINT, "the signal goes to the entry that it names")
+    rule = _find_rule(news, candidate)
+    if isinstance(rule, Verdict):
+        return rule
     is_late = candidate.expires_at is not None and news.timestamp >= candidate.expires_at
     is_open = candidate.status is ExpectationStatus.OPEN and not is_late
     is_against = candidate.status is ExpectationStatus.MET and news.signal_type in _AGAINST
     if not (is_open or is_late or is_against):
-        return _refuse(candidate, step, f"it fits, but is {candidate.status} already")
+        return _refuse(candidate, rule, f"it fits, but is {candidate.status} already")
     order = (
         not _is_named(news, candidate),
-        step,
+        _RULES.index(rule),
         not is_open,
         is_late,
         -len(candidate.hint or ()),
         math.inf if candidate.expires_at is None else abs(candidate.expires_at - news.timestamp),
         candidate.number,
     )
-    return _Fit(order, step, candidate, _explain(step, candidate, is_open=is_open, is_late=is_late))
+    return _Fit(order, rule, candidate, _explain(rule, candidate, is_open=is_open, is_late=is_late))
 
 
-def _find_step(news: News, candidate: Candidate) -> Step | Verdict:
+def _find_rule(news: News, candidate: Candidate) -> RoutedBy | Verdict:
     """Return the first rule by which a candidate fits, or why none does."""
     if candidate.hint and fits(candidate.hint, news.words):
-        return Step.HINT
+        return RoutedBy.MATCH_HINT
     misfit = describe_misfit(candidate.hint, news.words) if candidate.hint else "it has no hint"
-    if news.agent_id is None or news.by_hint_only:
-        return _refuse(candidate, Step.HINT, misfit)
-    if contradicts(candidate.hint or {}, news.words):
-        return _refuse(candidate, Step.HINT, misfit)
+    if news.agent_id is None or news.by_hint_only or contradicts(candidate.hint or {}, news.words):
+        return _refuse(candidate, RoutedBy.MATCH_HINT, misfit)
     if news.entry_id is not None and not _is_named(news, candidate):
-        return _refuse(candidate, Step.HINT, f"{misfit}; the signal names another entry")
+        return _refuse(candidate, RoutedBy.MATCH_HINT, f"{misfit}; the signal names another entry")
     if news.session_key is not None and candidate.session_key == news.session_key:
-        return Step.SESSION
+        return RoutedBy.SESSION_KEY
     return _try_window(news, candidate, misfit)
 
 
-def _try_window(news: News, candidate: Candidate, misfit: str) -> Step | Verdict:
+def _try_window(news: News, candidate: Candidate, misfit: str) -> RoutedBy | Verdict:
     if candidate.expires_at is None:
-        return _refuse(candidate, Step.WINDOW, f"{misfit}; another session; it has no time window")
+        return _refuse(candidate, RoutedBy.TIME_WINDOW, f"{misfit}; another session; it has no time window")
     if not candidate.created_at <= news.timestamp < candidate.expires_at:
-        return _refuse(candidate, Step.WINDOW, f"{misfit}; another session; outside its time window")
-    return Step.WINDOW
+        return _refuse(candidate, RoutedBy.TIME_WINDOW, f"{misfit}; another session; outside its time window")
+    return RoutedBy.TIME_WINDOW
 
 
 def _is_named(news: News, candidate: Candidate) -> bool:
     return candidate.entry_id == news.entry_id
 
 
-def _explain(step: Step, candidate: Candidate, *, is_open: bool, is_late: bool) -> str:
+def _explain(rule: RoutedBy, candidate: Candidate, *, is_open: bool, is_late: bool) -> str:
     reason = {
-        Step.HINT: f"every key of its hint fits ({', '.join(candidate.hint or ())})",
-        Step.SESSION: "it is in the same session",
-        Step.WINDOW: "the signal came in its time window",
-    }[step]
+        RoutedBy.MATCH_HINT: f"every key of its hint fits ({', '.join(candidate.hint or ())})",
+        RoutedBy.SESSION_KEY: "it is in the same session",
+        RoutedBy.TIME_WINDOW: "the signal came in its time window",
+    }[rule]
     if is_late:
         return f"{reason}; its time is over, so the news goes to its entry and decides nothing"
     return reason if is_open else f"{reason}; it is met, so news against it goes to its entry"
 
 
 def _judge(fit: _Fit, taken: _Fit) -> Verdict:
-    rule = _ROUTED_BY[fit.step]
     if fit is taken:
-        return Verdict(fit.candidate.id, rule, taken=True, reason=fit.reason)
+        return Verdict(fit.candidate.id, fit.rule, taken=True, reason=fit.reason)
     # The first difference in the order decided.
     differing = next(place for place, pair in enumerate(zip(fit.order, taken.order, strict=True)) if pair[0] != pair[1])
     won = (
@@ -252,8 +241,8 @@ def _judge(fit: _Fit, taken: _Fit) -> Verdict:
         "has a nearer expiry",
         "is older",
     )[differing]
-    return Verdict(fit.candidate.id, rule, taken=False, reason=f"{fit.reason}, but {taken.candidate.id} {won}")
+    return Verdict(fit.candidate.id, fit.rule, taken=False, reason=f"{fit.reason}, but {taken.candidate.id} {won}")
 
 
-def _refuse(candidate: Candidate, step: Step, reason: str) -> Verdict:
-    return Verdict(candidate.id, _ROUTED_BY[step], taken=False, reason=reason)
+def _refuse(candidate: Candidate, rule: RoutedBy, reason: str) -> Verdict:
+    return Verdict(candidate.id, rule, taken=False, reason=reason)

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 _LOOK_BACK = 25
 # How many open expectations under an anchor a server returns at once: usually one, which fits.
 _FIRST_OPEN = 4
-# With more anchors than this, a first query finds which of them are in use (SQLite).
-_FEW_ANCHORS = 48
 _MOST_OF_ENTRY = 1000
 # How many of one shape a guess examines: if the signal has only some of the keys, no index helps.
 _MOST_GUESSES = 100
@@ -45,15 +43,8 @@ _RESOLVED = (ExpectationStatus.MET, ExpectationStatus.UNMET, ExpectationStatus.E
 _HINT = 6
 #: The columns of a candidate, in the order of its fields.
 COLUMNS = (
-    expectations.c.id,
-    expectations.c.number,
-    expectations.c.entry_id,
-    expectations.c.agent_id,
-    expectations.c.session_key,
-    expectations.c.status,
-    expectations.c.match_hint,
-    expectations.c.created_at,
-    expectations.c.expires_at,
+    *(expectations.c[name] for name in ("id", "number", "entry_id", "agent_id", "session_key", "status")),
+    *(expectations.c[name] for name in ("match_hint", "created_at", "expires_at")),
 )
 #: Written as a literal, so that the database can use the index of open expectations.
 IS_OPEN = expectations.c.status == literal_column("'open'")
@@ -125,11 +116,8 @@ _SHAPES = {
 }
 # The key: whether one session is searched. The values: the nearest expiry first, and the latest first.
 _BY_SHAPE = {
-    True: (
-        Prepared(_OF_SHAPE.where(_IS_THE_SESSION).order_by(*NEAREST_FIRST)),
-        Prepared(_OF_SHAPE.where(_IS_THE_SESSION).order_by(*_LATEST_FIRST)),
-    ),
-    False: (Prepared(_OF_SHAPE.order_by(*NEAREST_FIRST)), Prepared(_OF_SHAPE.order_by(*_LATEST_FIRST))),
+    in_session: tuple(Prepared(chosen.order_by(*order)) for order in (NEAREST_FIRST, _LATEST_FIRST))
+    for in_session, chosen in ((True, _OF_SHAPE.where(_IS_THE_SESSION)), (False, _OF_SHAPE))
 }
 _OF_ENTRY = Prepared(
     select(*COLUMNS)
@@ -315,10 +303,7 @@ def find_at_anchors(
     answers = answers or ask(connection, *ask_at_anchors(words, names, near=near))
     open_ones, any_ones = _AT_ONE["the_agent" in names]
     if near:
-        anchors = list(dict.fromkeys(anchors_of(words)))
-        if len(anchors) > _FEW_ANCHORS:
-            anchors = [row[0] for row in answers[0]]
-        for anchor in anchors:
+        for (anchor,) in list(answers[0]):
             at_anchor = {**names, "the_anchor": anchor}
             yield True, open_ones.stream(connection, at_anchor)
             yield False, iter(any_ones.run(connection, at_anchor))
@@ -336,15 +321,6 @@ def _go_on(connection: Connection, statement: Prepared, names: Mapping[str, Any]
 
 
 def _candidates(rows: Iterable[Any]) -> Iterator[Candidate]:
-    for id_, number, entry_id, agent_id, session_key, status, hint, created_at, expires_at in rows:
-        yield Candidate(
-            id_,
-            number,
-            entry_id,
-            agent_id,
-            session_key,
-            ExpectationStatus(status),
-            None if hint is None else json.loads(hint),
-            created_at,
-            expires_at,
-        )
+    for *names, status, hint, created_at, expires_at in rows:
+        read = None if hint is None else json.loads(hint)
+        yield Candidate._make((*names, ExpectationStatus(status), read, created_at, expires_at))

@@ -183,13 +183,16 @@ class Journal:
             external_id=caller_input.clean_external_id("external_id", external_id),
             created_at=self._now(),
         )
-        asked, session = (
-            caller_input.clean_optional("agent_id", agent_id),
-            caller_input.clean_optional("session_key", session_key),
-        )
+        asked = caller_input.clean_optional("agent_id", agent_id)
+        session = caller_input.clean_optional("session_key", session_key)
         if signal.entry_id is not None:
             return self._receive_of_entry(signal, signal.entry_id, asked, session)
-        return self._receive_unnamed(receiving_store.read_incoming(signal, asked, session))
+        incoming = receiving_store.read_incoming(signal, asked, session)
+        return self.swept_store.answered_after_sweep(
+            signal.created_at,
+            receiving_store.ask_about(incoming, near=not self._store.is_on_server),
+            lambda connection, answers: receiving_store.receive(connection, incoming, self._rules, answers),
+        )
 
     def assess(
         self, entry_id: str, assessment: model.Assessment | str, notes: str | None = None, *, by: str
@@ -253,10 +256,8 @@ class Journal:
             StorageError: it cannot be read.
         """
         assessment, limit = read_filter(filter), caller_input.check_limit(limit)
-        agent_id, intent_type = (
-            caller_input.clean_optional("agent_id", agent_id),
-            caller_input.clean_optional("intent_type", intent_type),
-        )
+        agent_id = caller_input.clean_optional("agent_id", agent_id)
+        intent_type = caller_input.clean_optional("intent_type", intent_type)
         with self._store.read() as connection:
             found = review_store.list_numbered_entries(
                 connection, limit, agent_id=agent_id, assessment=assessment, intent_type=intent_type
@@ -357,13 +358,6 @@ class Journal:
 
         # The agent must be known before more can be asked.
         return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_standing(entry_id),), take_in)
-
-    def _receive_unnamed(self, incoming: receiving_store.Incoming) -> model.Signal:
-        return self.swept_store.answered_after_sweep(
-            incoming.signal.created_at,
-            receiving_store.ask_about(incoming, near=not self._store.is_on_server),
-            lambda connection, answers: receiving_store.receive(connection, incoming, self._rules, answers),
-        )
 
     def _now(self) -> datetime:
         return self.swept_store.now()

@@ -13,7 +13,7 @@ import sys
 import time
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakSet
 
 from sqlalchemy import create_engine, event
@@ -27,7 +27,7 @@ from pytest_golden.storage.schema import metadata
 from pytest_golden.storage.version import VERSION_TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Self
 
     from sqlalchemy import Connection, Engine
@@ -106,6 +106,14 @@ _WATCHED: WeakSet[Any] = WeakSet()
 # Connections that other threads were using when the process forked. The child must keep these references: closing or
 # collecting such a connection would harm the parent.
 _LEFT_TO_PARENT: list[object] = []
+
+
+class Sent(NamedTuple):
+    """SQL with named parameters. With `has_json`, columns of JSON arrive from a server as text, as on SQLite."""
+
+    sql: str
+    parameters: Mapping[str, Any]
+    has_json: bool = False
 
 
 def make_engine(url: URL, *, busy_seconds: float = BUSY_SECONDS, is_in_memory: bool = False) -> Engine:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_golden.errors import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sqlalchemy.engine import URL
 
 _MEMORY = ":memory:"
@@ -52,6 +50,9 @@ class Location(NamedTuple):
         return self.is_on_server or (self.path is not None and self.path.is_file())
 
 
+_IN_MEMORY = Location(None, None, _MEMORY)
+
+
 def parse_location(location: str | Path) -> Location:
     """Parse a file path or a database URL; a relative path is relative to the current folder.
 
@@ -63,15 +64,7 @@ def parse_location(location: str | Path) -> Location:
         return _parse_url(text)
     if not text or "\0" in text:
         raise SettingsError(f"{text!r} cannot be the path of a store; give a SQLite file such as .golden/golden.db")
-    return _at_memory() if text == _MEMORY else _at_path(text)
-
-
-def make_url_of_frozen(path: Path) -> URL:
-    """Return a URL with which SQLite reads a file that nothing changes: without locks and without files beside it."""
-    from sqlalchemy.engine import URL
-
-    query: Mapping[str, str] = {"mode": "ro", "immutable": "1", "uri": "true"}
-    return URL.create("sqlite", database=path.as_uri(), query=query)
+    return _IN_MEMORY if text == _MEMORY else _at_path(text)
 
 
 def _parse_url(text: str) -> Location:
@@ -86,7 +79,7 @@ def _parse_url(text: str) -> Location:
         return _at_server(url)
     if url.drivername not in _SQLITE or url.host or url.query:
         raise SettingsError(f"the store {_show(url)}: no store can be there; {_GIVE}")
-    return _at_memory() if url.database in {None, "", _MEMORY} else _at_path(str(url.database))
+    return _IN_MEMORY if url.database in {None, "", _MEMORY} else _at_path(str(url.database))
 
 
 def _at_server(url: URL) -> Location:
@@ -113,10 +106,6 @@ def _is_shown(key: str, value: str | tuple[str, ...]) -> bool:
 def _show(url: URL) -> str:
     """Return the kind only: the rest may hold a password anywhere."""
     return f"{url.drivername}://..."
-
-
-def _at_memory() -> Location:
-    return Location(None, None, _MEMORY)
 
 
 def _at_path(text: str) -> Location:

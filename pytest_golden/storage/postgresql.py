@@ -17,19 +17,19 @@ import math
 import time
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.types.string import StrDumperUnknown, TextLoader
-from sqlalchemy import JSON, Insert, create_engine, event
+from sqlalchemy import create_engine, event
 
 from pytest_golden.errors import StorageError
 from pytest_golden.storage.columns import storable
-from pytest_golden.storage.engine import ClosingPool, dump_json, explained
+from pytest_golden.storage.engine import ClosingPool, Sent, dump_json, explained
 from pytest_golden.storage.version import ASK_VERSION, describe_older, find_version, newest_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
@@ -91,14 +91,6 @@ def waiting_long(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 # The key of the waiting statements in `Connection.info`, during a transaction.
 _WAITING = "golden_waiting"
-
-
-class Sent(NamedTuple):
-    """SQL with named parameters. With `has_json`, columns of JSON arrive as text, as on SQLite."""
-
-    sql: str
-    parameters: Mapping[str, Any]
-    has_json: bool = False
 
 
 _COMMIT = Sent("COMMIT", {})
@@ -203,14 +195,6 @@ _FIRST_OF_SOME = 4
 _SECOND_OF_SOME = 96
 
 
-class Compiled(NamedTuple):
-    """A compiled statement without its parameters. `binders` turn values into those; `fixed` are the statement's own."""
-
-    sent: Sent
-    fixed: Mapping[str, Any]
-    binders: Mapping[str, Callable[[Any], Any] | None]
-
-
 class _TextDumper(StrDumperUnknown):
     """Bind text in a form that the database accepts, in every kind of statement."""
 
@@ -286,25 +270,6 @@ def open_on_server(place: Location, busy_seconds: float, *, upgrades: bool) -> P
     return database
 
 
-def compile_statement(statement: Any, columns: list[str] | None, connection: Connection) -> Compiled:
-    """Compile a Core statement to SQL with named parameters."""
-    if isinstance(statement, Insert) and not statement.exported_columns:
-        # Otherwise it would return the key of each row.
-        statement = statement.inline()
-    dialect = connection.dialect
-    compiled = statement.compile(dialect=dialect, column_keys=columns)
-    binders = {name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in compiled.binds.items()}
-    fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
-    has_json = any(isinstance(column.type, JSON) for column in statement.exported_columns)
-    sql = str(compiled)
-    # The statement's own numbers, such as limits, become part of the SQL: with a limit as a parameter, a server makes a new
-    # plan each time.
-    for name in [name for name, value in fixed.items() if type(value) is int]:
-        sql = sql.replace(f"%({name})s", str(fixed.pop(name)))
-        del binders[name]
-    return Compiled(Sent(sql, {}, has_json), fixed, binders)
-
-
 def ask_server(connection: Connection, questions: Sequence[Question]) -> list[Iterator[Any]]:
     """Run some SELECTs in one trip and return the rows of each; of a paged one, the first page comes with them."""
     asked = _bind(connection, questions)
@@ -312,7 +277,7 @@ def ask_server(connection: Connection, questions: Sequence[Question]) -> list[It
 
 
 def _bind(connection: Connection, questions: Sequence[Question]) -> list[Sent]:
-    return [one.statement.bind_on_server(connection, one.values) for one in questions]
+    return [one.statement.bind(connection, one.values) for one in questions]
 
 
 def _begin_pages(questions: Sequence[Question], asked: Sequence[Sent]) -> Iterator[Sent]:

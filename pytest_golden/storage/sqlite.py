@@ -9,7 +9,9 @@ import time
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.engine import URL
 
 from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
 from pytest_golden.storage.engine import (
@@ -23,7 +25,7 @@ from pytest_golden.storage.engine import (
     transaction,
 )
 from pytest_golden.storage.folder import flush, make_folder
-from pytest_golden.storage.location import make_url_of_frozen, parse_location
+from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.statements import ask
 from pytest_golden.storage.version import (
     ASK_VERSION,
@@ -167,7 +169,9 @@ def _open_engine(place: Location, busy_seconds: float) -> Engine:
             raise
         if not is_alone(place.path):
             raise describe(place.shown, StorageTrouble.READ_ONLY) from error
-        return make_engine(make_url_of_frozen(place.path))
+        # As a file that nothing changes: without locks and without files beside it.
+        query = {"mode": "ro", "immutable": "1", "uri": "true"}
+        return make_engine(URL.create("sqlite", database=place.path.as_uri(), query=query))
     return engine
 
 
@@ -259,23 +263,16 @@ def _unescape(text: str) -> str:
     return text
 
 
-class Log(NamedTuple):
-    """The identity of an open store's log: its device and inode."""
-
-    device: int
-    inode: int
-
-
-def find_log(path: Path | None) -> Log | None:
-    """Find the log of the store that is open at this path; None if it has none."""
+def find_log(path: Path | None) -> tuple[int, int] | None:
+    """Return the device and the inode of the log of the store that is open at this path; None if it has none."""
     if path is not None:
         with suppress(OSError):
             found = path.with_name(f"{path.name}-wal").stat()
-            return Log(found.st_dev, found.st_ino)
+            return found.st_dev, found.st_ino
     return None
 
 
-def set_log_aside(path: Path | None, log: Log | None, timestamp: datetime) -> None:
+def set_log_aside(path: Path | None, log: tuple[int, int] | None, timestamp: datetime) -> None:
     """Rename the stale log of a store whose file was replaced while it was open; keep the log of a newer store.
 
     SQLite finds a log by its name: it would read the new file with the pages of the old one, and both would be lost.

@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import namedtuple
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import JSON, BigInteger, Boolean, Insert, Text, TypeDecorator, bindparam, case, cast, func, insert
-from sqlalchemy.dialects.sqlite import dialect
+from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import ClauseElement
 from sqlalchemy.sql.functions import FunctionElement
 
-from pytest_golden.storage.engine import dump_json
+from pytest_golden.storage.engine import Sent, dump_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,20 +28,8 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.compiler import SQLCompiler
     from sqlalchemy.types import TypeEngine
 
-    from pytest_golden.storage.postgresql import Compiled, Sent
 
-
-_DIALECT = dialect(paramstyle="qmark", json_serializer=dump_json)
-
-
-class Rows(Protocol):
-    """A driver's cursor, as far as the two databases agree."""
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-    def fetchall(self) -> list[Any]:
-        """Return all rows that are left."""
-        ...
+_DIALECT = sqlite_dialect(paramstyle="named", json_serializer=dump_json)
 
 
 class Question(NamedTuple):
@@ -57,61 +46,39 @@ class Prepared:
     Values are bound by the types of their columns. Rows are the driver's: JSON is text, and a Boolean may be 0 or 1.
     """
 
-    __slots__ = (
-        "_binders",
-        "_columns",
-        "_fixed",
-        "_loaders",
-        "_make_row",
-        "_name_count",
-        "_on_server",
-        "_sql",
-        "_statement",
-    )
-
     def __init__(self, statement: Any, *columns: str) -> None:
         self._statement = statement
         self._columns = columns
-        self._sql: str | None = None
-        self._fixed: dict[str, Any] = {}
-        self._binders: list[tuple[str, Callable[[Any], Any] | None]] = []
-        self._name_count = 0
-        self._make_row: Callable[[Any], Any] = tuple
-        self._on_server: Compiled | None = None
-        self._loaders: tuple[Callable[[Any], Any] | None, ...] | None = None
+        # By the name of the database.
+        self._compiled: dict[str, _Compiled] = {}
 
-    def run(self, connection: Connection, values: Mapping[str, Any]) -> Rows:
-        """Run the statement in the connection's transaction, with exactly the values that it names.
+    def run(self, connection: Connection, values: Mapping[str, Any]) -> Any:
+        """Run the statement in the connection's transaction, with exactly the values that it names; return a cursor.
 
         Raises:
             KeyError, ValueError: a value is missing, or the statement does not name it.
             sqlite3.Error, psycopg.Error: the store explains it.
         """
+        bound = self.bind(connection, values)
         driver = connection.connection.driver_connection
-        if not isinstance(driver, sqlite3.Connection):
-            from pytest_golden.storage.postgresql import send
+        if isinstance(driver, sqlite3.Connection):
+            return driver.execute(bound.sql, bound.parameters)
+        from pytest_golden.storage.postgresql import send
 
-            (cursor,) = send(connection, self.bind_on_server(connection, values))
-            return cursor
-        if self._sql is None:
-            self._sql = self._compile()
-        given = {**self._fixed, **values} if self._fixed else values
-        parameters = [given[name] if bind is None else bind(given[name]) for name, bind in self._binders]
-        if len(given) != self._name_count:
-            self._refuse_unknown(given, {name for name, _ in self._binders})
-        return driver.execute(self._sql, parameters)
+        (cursor,) = send(connection, bound)
+        return cursor
 
     def leave(self, connection: Connection, values: Mapping[str, Any]) -> None:
         """Run a statement that returns nothing.
 
         A server receives it with the next question or with the end of the transaction; an error is raised only then.
         """
-        if isinstance(connection.connection.driver_connection, sqlite3.Connection):
+        if is_near(connection):
             self.run(connection, values)
             return
         from pytest_golden.storage.postgresql import leave
 
-        leave(connection, self.bind_on_server(connection, values))
+        leave(connection, self.bind(connection, values))
 
     def first(self, connection: Connection, values: Mapping[str, Any]) -> Any:
         """Run the statement and return its first row as a named tuple of its columns; None if there is no row."""
@@ -124,61 +91,72 @@ class Prepared:
 
     def decode(self, rows: Iterable[Any]) -> list[Any]:
         """Return these rows as SQLAlchemy does: named tuples, with JSON and Booleans as Python values."""
-        if self._loaders is None:
-            self._loaders = tuple(_find_loader(column.type) for column in self._statement.exported_columns)
-        loaders = self._loaders
         return [
             self._make_row(
                 value if load is None or value is None else load(value)
-                for value, load in zip(row, loaders, strict=True)
+                for value, load in zip(row, self._loaders, strict=True)
             )
             for row in rows
         ]
 
     def stream(self, connection: Connection, values: Mapping[str, Any]) -> Iterator[Any]:
         """Run a SELECT without a limit, and fetch its rows as they are consumed."""
-        if isinstance(connection.connection.driver_connection, sqlite3.Connection):
+        if is_near(connection):
             return iter(self.run(connection, values))
         from pytest_golden.storage.postgresql import page
 
-        return page(connection, self.bind_on_server(connection, values))
+        return page(connection, self.bind(connection, values))
 
-    def bind_on_server(self, connection: Connection, values: Mapping[str, Any]) -> Sent:
-        """Return the compiled statement with its parameters, for a server."""
-        if self._on_server is None:
-            from pytest_golden.storage.postgresql import compile_statement
-
-            self._make_row = self._name_rows()
-            self._on_server = compile_statement(self._statement, list(self._columns) or None, connection)
-        compiled = self._on_server
+    def bind(self, connection: Connection, values: Mapping[str, Any]) -> Sent:
+        """Return the compiled statement with its parameters."""
+        database = connection.dialect.name
+        if database not in self._compiled:
+            dialect = _DIALECT if database == _SQLITE else connection.dialect
+            self._compiled[database] = _compile(self._statement, self._columns, dialect)
+        compiled = self._compiled[database]
         given = {**compiled.fixed, **values}
         parameters = {
             name: given[name] if bind is None else bind(given[name]) for name, bind in compiled.binders.items()
         }
         if len(given) != len(parameters):
-            self._refuse_unknown(given, set(parameters))
+            unknown = sorted(given.keys() - parameters.keys())
+            raise ValueError(f"{', '.join(unknown)} has no place in: {compiled.sent.sql}")
         return compiled.sent._replace(parameters=parameters)
 
-    def _refuse_unknown(self, given: Mapping[str, Any], known: set[str]) -> None:
-        unknown = sorted(given.keys() - known)
-        raise ValueError(f"{', '.join(unknown)} has no place in: {self._sql or self._statement}")
-
-    def _name_rows(self) -> Callable[[Any], Any]:
+    @cached_property
+    def _make_row(self) -> Callable[[Any], Any]:
         row: Any = namedtuple("Row", [*self._statement.exported_columns.keys()])  # type: ignore[misc]  # noqa: PYI024 - the statement names its fields
         make: Callable[[Any], Any] = row._make
         return make
 
-    def _compile(self) -> str:
-        compiled = self._statement.compile(dialect=_DIALECT, column_keys=list(self._columns) or None)
-        self._make_row = self._name_rows()
-        binds = {name: compiled.binds[name] for name in compiled.positiontup or ()}
-        self._fixed = {name: bind.value for name, bind in binds.items() if not bind.required}
-        self._binders = [
-            (name, binds[name].type.dialect_impl(_DIALECT).bind_processor(_DIALECT))
-            for name in compiled.positiontup or ()
-        ]
-        self._name_count = len(binds)
-        return str(compiled)
+    @cached_property
+    def _loaders(self) -> tuple[Callable[[Any], Any] | None, ...]:
+        return tuple(_find_loader(column.type) for column in self._statement.exported_columns)
+
+
+class _Compiled(NamedTuple):
+    """A compiled statement without its parameters. `binders` turn values into those; `fixed` are the statement's own."""
+
+    sent: Sent
+    fixed: Mapping[str, Any]
+    binders: Mapping[str, Callable[[Any], Any] | None]
+
+
+def _compile(statement: Any, columns: Sequence[str], dialect: Dialect) -> _Compiled:
+    if isinstance(statement, Insert) and not statement.exported_columns:
+        # Otherwise it would return the key of each row.
+        statement = statement.inline()
+    compiled = statement.compile(dialect=dialect, column_keys=list(columns) or None)
+    binders = {name: bind.type.dialect_impl(dialect).bind_processor(dialect) for name, bind in compiled.binds.items()}
+    fixed = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
+    has_json = any(isinstance(column.type, JSON) for column in statement.exported_columns)
+    sql = str(compiled)
+    # The statement's own numbers, such as limits, become part of a server's SQL: with a limit as a parameter, a server makes a
+    # new plan each time.
+    for name in [name for name, value in fixed.items() if type(value) is int and dialect is not _DIALECT]:
+        sql = sql.replace(f"%({name})s", str(fixed.pop(name)))
+        del binders[name]
+    return _Compiled(Sent(sql, {}, has_json), fixed, binders)
 
 
 def ask(connection: Connection, *questions: Question) -> list[Iterator[Any]]:

@@ -8,7 +8,6 @@ import pytest
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.model import Assessment, RoutedBy
 from pytest_golden.journal.review import JournalPages, SuccessRate, summarize
-from pytest_golden.journal.review_store import Count
 from tests.journal.conftest import BEGIN, Clock
 
 if TYPE_CHECKING:
@@ -235,12 +234,9 @@ def test_what_changes_later_is_counted_as_it_is_then(journal: Journal, store: St
 
 
 def test_sums_are_made_of_counts_alone() -> None:
-    counts = [
-        Count(0, "etl", Assessment.SUCCESS, 2),
-        Count(1, "etl", Assessment.FAILURE, 1),
-        Count(1, "", Assessment.OPEN, 3),
-    ]
-    told = summarize(counts, counts).to_dict()
+    days = [(0, Assessment.SUCCESS, 2), (1, Assessment.FAILURE, 1), (1, Assessment.OPEN, 3)]
+    kinds = [("etl", Assessment.SUCCESS, 2), ("etl", Assessment.FAILURE, 1), ("", Assessment.OPEN, 3)]
+    told = summarize(days, kinds).to_dict()
     assert told["by_time"] == [
         {"day": "1970-01-01", "n": 2, "success_rate": 1.0, "open": 0, "expired": 0},
         {"day": "1970-01-02", "n": 1, "success_rate": 0.0, "open": 3, "expired": 0},

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_golden.clock import monotonic_seconds, new_id
 from pytest_golden.errors import GoldenError
@@ -22,7 +22,7 @@ from pytest_golden.journal.caller_input import clean_data, clean_text
 from pytest_golden.journal.checks import rules as check_rules
 from pytest_golden.journal.checks.http_check import UnansweredError, fetch
 from pytest_golden.journal.checks.rules import read_check
-from pytest_golden.journal.checks.store import Claim, DueCheck, claim_check, count_due, end_claim, give_back, list_due
+from pytest_golden.journal.checks.store import Claim, claim_check, count_due, end_claim, give_back, list_due
 from pytest_golden.journal.model import RoutedBy, Signal, SignalType
 from pytest_golden.journal.receiving_store import LastNumbers, find_by_external_id, find_last_numbers, reroute_orphans
 from pytest_golden.journal.rules import CHECK, DEFAULT_RULES
@@ -169,15 +169,15 @@ class Heartbeat:
         pages = [one for one in due if "url" in one.check]
         commands = [one for one in due if "url" not in one.check]
         with ThreadPoolExecutor(_MOST_PAGES_AT_ONCE, "golden-check") as pool, self._open_gateway(commands) as gateway:
-            asked = [pool.submit(self._run_one, one, deadline, gateway) for one in pages]
+            asked = [pool.submit(self._run_one, one.id, deadline, gateway) for one in pages]
             # In this thread alone: a gateway runs one thing at a time, and only here is a Ctrl-C received.
-            runs = [self._run_one(one, deadline, gateway) for one in commands]
+            runs = [self._run_one(one.id, deadline, gateway) for one in commands]
             runs = [*(one.result() for one in asked), *runs]
         taken = tuple(one for one in runs if one is not None)
         return taken, due_count - len(taken)
 
     @contextmanager
-    def _open_gateway(self, commands: Sequence[DueCheck]) -> Iterator[Gateway | None]:
+    def _open_gateway(self, commands: Sequence[Any]) -> Iterator[Gateway | None]:
         """Yield the gateway for these commands; None without any."""
         made = ExecutionGateway(self._root, view=self._view) if commands and self._gateway is None else None
         try:
@@ -190,13 +190,13 @@ class Heartbeat:
             if made is not None:
                 made.close()
 
-    def _run_one(self, due: DueCheck, deadline: float, gateway: Gateway | None) -> CheckRun | None:
+    def _run_one(self, expectation_id: str, deadline: float, gateway: Gateway | None) -> CheckRun | None:
         if self._stop.is_set() or monotonic_seconds() >= deadline:
             return None
         now = to_ms(self._swept.now())
         until = now + round((self._timeout_seconds + _SLACK_SECONDS) * 1000)
         with self._swept.store.write() as connection:
-            claim = claim_check(connection, due.expectation_id, now, until)
+            claim = claim_check(connection, expectation_id, now, until)
         if claim is None:
             return None
         try:

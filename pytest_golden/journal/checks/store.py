@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Connection, Text, and_, bindparam, func, lite
 from pytest_golden.storage.schema import expectations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 _TIMESTAMP = bindparam("timestamp", type_=BigInteger())
@@ -52,13 +52,6 @@ _GIVE_BACK = (
 )
 
 
-class DueCheck(NamedTuple):
-    """A check that is due, and its expectation."""
-
-    expectation_id: str
-    check: Mapping[str, Any]
-
-
 class Claim(NamedTuple):
     """A check that is claimed until a timestamp, in milliseconds since the epoch; `tries` counts this one."""
 
@@ -72,9 +65,9 @@ class Claim(NamedTuple):
     until: int
 
 
-def list_due(connection: Connection, timestamp: int, most: int) -> tuple[DueCheck, ...]:
-    """Return the checks that are due, those that wait longest first."""
-    return tuple(DueCheck(*row) for row in connection.execute(_DUE, {"timestamp": timestamp, "most": most}))
+def list_due(connection: Connection, timestamp: int, most: int) -> Sequence[Any]:
+    """Return `id` and `check` of the expectations whose checks are due, those that wait longest first."""
+    return connection.execute(_DUE, {"timestamp": timestamp, "most": most}).all()
 
 
 def count_due(connection: Connection, timestamp: int) -> int:

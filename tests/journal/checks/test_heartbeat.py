@@ -397,7 +397,7 @@ def claim(swept: SweptStore, seconds: float = 60) -> Claim:
     now = to_ms(swept.now())
     with swept.store.write() as connection:
         first, *_ = list_due(connection, now, 10)
-        taken = claim_check(connection, first.expectation_id, now, now + round(seconds * 1000))
+        taken = claim_check(connection, first.id, now, now + round(seconds * 1000))
     assert taken is not None
     return taken
 

@@ -25,7 +25,7 @@ COMMAND = {"command": "true"}
 
 def find_due(store: Store, clock: Clock, most: int = 10) -> list[str]:
     with store.read() as connection:
-        return [one.expectation_id for one in list_due(connection, to_ms(clock.now), most)]
+        return [one.id for one in list_due(connection, to_ms(clock.now), most)]
 
 
 def claim(store: Store, clock: Clock, expectation_id: str) -> Claim | None:
