@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 # So many interrupted ones in a row before a failure are not looked through.
 _MOST_FAILURES_READ = 20
+_MESSAGE = json_member_text(gate_results.c.result, "error_message").label("message")
 _REASONS = json_member(gate_results.c.result, "reasons")
 _ACCEPTED = json_member(gate_results.c.result, "accepted")
 OF_INPUTS = (json_member_text(gate_results.c.result, INPUTS_DIGEST), json_member(gate_results.c.result, "write_set"))
@@ -74,22 +75,25 @@ def list_projects(connection: Connection, *, after: str | None = None, limit: in
 
 def list_results(connection: Connection, project: str, limit: int) -> tuple[PastResult, ...]:
     """Return a project's last results in people's own runs, newest first."""
-    query = _past_results(_ACCEPTED).where(gate_results.c.project == project, is_own_run())
+    query = select_results(_MESSAGE, _REASONS, _ACCEPTED).where(gate_results.c.project == project, is_own_run())
     rows = connection.execute(query.limit(limit))
-    return tuple(_past_result(row, is_accepted=row.accepted is not None) for row in rows)
+    return tuple(
+        read_past_result(row, row.message, was_interrupted(row.reasons), is_accepted=row.accepted is not None)
+        for row in rows
+    )
 
 
 def find_last_pass(connection: Connection, project: str) -> PastPass | None:
     """Return a project's last pass and what it ran in, or None: one of people's own runs, where there is one."""
     about_run = (gate_runs.c.dirty_files, gate_runs.c.environment_digest)
-    query = _past_results(gate_results.c.number, gate_results.c.declaration_digest, *OF_INPUTS, *about_run)
+    query = select_results(_MESSAGE, _REASONS, gate_results.c.declaration_digest, *OF_INPUTS, *about_run)
     passed = and_(gate_results.c.project == project, gate_results.c.status == ResultStatus.PASSED.value)
     own, any_pass = query.where(passed, is_own_run()).limit(1), query.where(passed).limit(1)
     row = connection.execute(own).one_or_none() or connection.execute(any_pass).one_or_none()
     if row is None:
         return None
     return PastPass(
-        _past_result(row),
+        read_past_result(row, row.message, was_interrupted(row.reasons)),
         row.dirty_files,
         declaration=read_document(connection, row.declaration_digest) or {},
         surroundings=read_document(connection, row.environment_digest) or {},
@@ -117,20 +121,22 @@ def _find_first_failure(connection: Connection, project: str, after: int) -> Che
     return None if failed is None else Checkout(failed.commit, failed.branch, failed.dirty, failed.dirty_files)
 
 
-def _past_results(*more: Any) -> Select[Any]:
-    columns = [gate_results.c[name] for name in _RESULT_COLUMNS]
-    message = json_member_text(gate_results.c.result, "error_message").label("message")
+def select_results(*more: Any) -> Select[Any]:
+    """Select results, the newest first: their numbers, the columns that `read_past_result` reads, and more."""
+    columns = [gate_results.c[name] for name in (*_RESULT_COLUMNS, "number")]
     return (
-        select(*columns, message, _REASONS, gate_runs.c.commit, gate_runs.c.branch, gate_runs.c.dirty, *more)
+        select(*columns, gate_runs.c.commit, gate_runs.c.branch, gate_runs.c.dirty, *more)
         .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
         .order_by(gate_results.c.number.desc())
     )
 
 
-def _past_result(row: Row[Any], *, is_accepted: bool = False) -> PastResult:
-    fields = {name: getattr(row, name) for name in (*_RESULT_COLUMNS, "commit", "branch", "dirty", "message")}
-    fields |= {"status": ResultStatus(row.status), "created_at": from_ms(row.created_at)}
-    is_interrupted = was_interrupted(row.reasons)
+def read_past_result(
+    row: Row[Any], message: str | None, is_interrupted: bool, *, is_accepted: bool = False
+) -> PastResult:
+    """Return the result of a row of `select_results`, with what its JSON says."""
+    fields = {name: getattr(row, name) for name in (*_RESULT_COLUMNS, "commit", "branch", "dirty")}
+    fields |= {"status": ResultStatus(row.status), "created_at": from_ms(row.created_at), "message": message}
     return PastResult(**fields, is_interrupted=is_interrupted, is_accepted=is_accepted)
 
 

@@ -60,12 +60,6 @@ _NOT_PASSED = gate_results.c.status != literal_column("'PASSED'")
 _REASONS = json_member(gate_results.c.result, "reasons")
 _ENVIRONMENT = json_member(gate_runs.c.facts, ENVIRONMENT)
 _RUN_OF_RESULT = (gate_runs.c.workspace_root, gate_runs.c.environment_digest, _ENVIRONMENT)
-_OF_RESULT = ("number", "entry_id", "run_id", "project", "status", "exit_code", "execution_time_seconds", "attempts")
-_RECENT = (
-    *(gate_results.c[name] for name in (*_OF_RESULT, "is_flaky", "is_regression", "pass_streak")),
-    *(gate_runs.c[name] for name in ("commit", "branch", "dirty")),
-    *(gate_results.c[name] for name in ("created_at", "trajectory_id")),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,19 +336,22 @@ def list_recent_results(
     found: dict[str, list[Row[Any]]] = {}
     for names in past_store.split(sorted(projects)):
         asked = past_store.name_projects(names)
-        newest = past_store.select_newest(asked, limit)
-        query = (
-            select(*_RECENT)
-            .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
-            .join(asked, gate_results.c.number.in_(newest))
+        query = past_store.select_results().join(
+            asked, gate_results.c.number.in_(past_store.select_newest(asked, limit))
         )
-        for row in connection.execute(query.order_by(gate_results.c.number.desc())).all():
+        for row in connection.execute(query).all():
             found.setdefault(row.project, []).append(row)
     # Reading the JSON of a result costs more than all the rest.
     mixed = [row.number for rows in found.values() if _differ_on_a_commit(rows) for row in rows]
     failed = [row.number for rows in found.values() for row in rows if row.status == ResultStatus.ERROR.value]
     interrupted, accepted = _find_interrupted(connection, failed), past_store.find_accepted(connection, mixed)
-    return {name: tuple(_recent_result(row, interrupted, accepted) for row in rows) for name, rows in found.items()}
+    return {
+        name: tuple(
+            past_store.read_past_result(row, None, row.number in interrupted, is_accepted=row.number in accepted)
+            for row in rows
+        )
+        for name, rows in found.items()
+    }
 
 
 def _differ_on_a_commit(rows: Sequence[Row[Any]]) -> bool:
@@ -367,14 +364,6 @@ def _differ_on_a_commit(rows: Sequence[Row[Any]]) -> bool:
 def _find_interrupted(connection: Connection, numbers: Sequence[int]) -> frozenset[int]:
     rows = past_store.select_by(connection, gate_results.c.number, numbers, _REASONS)
     return frozenset(row.number for row in rows if was_interrupted(row.reasons))
-
-
-def _recent_result(row: Sequence[Any], interrupted: frozenset[int], accepted: frozenset[int]) -> PastResult:
-    # Unpack in the order of `_RECENT`, which is that of the fields: for so many rows, attribute lookups would be slow.
-    number, entry_id, run_id, project, status, *figures, created_at, trajectory_id = row
-    marks = None, number in interrupted, number in accepted
-    told = [entry_id, run_id, project, ResultStatus(status), *figures, from_ms(created_at), trajectory_id, *marks]
-    return PastResult(*told)
 
 
 def read_history(connection: Connection, name: str, limit: int) -> ProjectHistory:

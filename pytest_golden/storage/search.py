@@ -61,13 +61,6 @@ _BOUNDS = SearchBounds()
 _BOUNDS_ON_SERVER = SearchBounds(common=2_500, ranked=5_000, newest=1_000)
 
 
-class _Chosen(NamedTuple):
-    """The words of a query with their counts: rare words, and those of too many memories to rank them all."""
-
-    rare: Mapping[str, int]
-    common: Mapping[str, int]
-
-
 def index_memory(connection: Connection, number: int, words: str) -> None:
     """Add a memory that is stored already to the index, under these words."""
     choose_index(connection).add(connection, [(number, words)])
@@ -103,15 +96,15 @@ def find_memories(
     span = namespace_range(prefix)
     index = choose_index(connection)
     bounds = bounds or (_BOUNDS if connection.dialect.name == "sqlite" else _BOUNDS_ON_SERVER)
-    chosen = _choose_words(connection, index, find_words(query), bounds)
-    if limit < 1 or not (chosen.rare or chosen.common):
+    rare, common = _choose_words(connection, index, find_words(query), bounds)
+    if limit < 1 or not (rare or common):
         return []
     if span is not None and _is_small(connection, span, bounds.small):
-        found = index.rank_in_place(connection, {**chosen.rare, **chosen.common}, span, limit)
+        found = index.rank_in_place(connection, {**rare, **common}, span, limit)
     else:
-        found = index.rank(connection, chosen.rare, span, limit) if chosen.rare else {}
-        if len(found) < limit and chosen.common:
-            found = index.rank_newest(connection, chosen.common, span, limit, bounds.newest) | found
+        found = index.rank(connection, rare, span, limit) if rare else {}
+        if len(found) < limit and common:
+            found = index.rank_newest(connection, common, span, limit, bounds.newest) | found
     return sorted(found.items(), key=lambda item: (-item[1], -item[0]))[:limit]
 
 
@@ -132,8 +125,11 @@ def rebuild_index(connection: Connection, *, at_once: int = _INDEXED_AT_ONCE) ->
 
 def _choose_words(
     connection: Connection, index: _Fts5Index | _TsvectorIndex, words: Sequence[str], bounds: SearchBounds
-) -> _Chosen:
-    """Choose the most telling words: the rarest ones, as long as all memories that contain them can be ranked."""
+) -> tuple[Counts, Counts]:
+    """Return the most telling words with their counts: rare ones, and some of those of too many memories to rank them all.
+
+    The rarest ones count as rare, as long as all memories that contain them can be ranked.
+    """
     counts = index.count(connection, words, bounds.common) if words else {}
     rare: dict[str, int] = {}
     ranked = 0
@@ -144,7 +140,7 @@ def _choose_words(
         rare[word] = counts[word]
     # Their exact counts are unknown; a longer word is likely to tell more.
     common = sorted((word for word in words if counts[word] == bounds.common), key=len, reverse=True)
-    return _Chosen(rare, dict.fromkeys(common[:_MOST_COMMON_WORDS], bounds.common))
+    return rare, dict.fromkeys(common[:_MOST_COMMON_WORDS], bounds.common)
 
 
 def _is_small(connection: Connection, span: Span, most: int) -> bool:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_golden.clock import monotonic_seconds
@@ -170,13 +170,6 @@ def ask_for_token(detail: str) -> Refusal:
     return Refusal(401, detail, {"WWW-Authenticate": 'Bearer realm="golden"'})
 
 
-class _WrongAttempts(NamedTuple):
-    """How often an address was wrong since a timestamp."""
-
-    since: float
-    times: int
-
-
 class Attempts:
     """Counts wrong attempts by address in windows of some seconds; of very many addresses the oldest are forgotten."""
 
@@ -186,7 +179,8 @@ class Attempts:
         self._most = most
         self._window_seconds = window_seconds
         self._clock = clock
-        self._wrongs: OrderedDict[str, _WrongAttempts] = OrderedDict()
+        # By address: since when it was wrong, and how often.
+        self._wrongs: OrderedDict[str, tuple[float, int]] = OrderedDict()
         # Without a lock, one thread would find no count while another one updates it.
         self._turn = threading.Lock()
 
@@ -198,14 +192,14 @@ class Attempts:
         """
         now, sender = self._clock(), _find_sender(address)
         with self._turn:
-            wrongs = self._wrongs.pop(sender, None)
-            if wrongs is None or now - wrongs.since >= self._window_seconds:
-                wrongs = _WrongAttempts(now, 0)
-            self._wrongs[sender] = wrongs._replace(times=wrongs.times + 1)
+            since, times = self._wrongs.pop(sender, (now, 0))
+            if now - since >= self._window_seconds:
+                since, times = now, 0
+            self._wrongs[sender] = since, times + 1
             if len(self._wrongs) > _MOST_ADDRESSES:
                 self._wrongs.popitem(last=False)
-        if wrongs.times >= self._most:
-            wait = ceil(max(1.0, wrongs.since + self._window_seconds - now))
+        if times >= self._most:
+            wait = ceil(max(1.0, since + self._window_seconds - now))
             raise Refusal(429, f"Too many wrong attempts: try again in {wait} seconds.", {"Retry-After": str(wait)})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
@@ -31,9 +32,13 @@ def list_routes(site: Site) -> list[Route]:
     """Return the routes of this part."""
     webhooks = _Webhooks(site)
     return [
-        Route("/webhooks/github", webhooks.receive_github, methods=["POST"]),
-        Route("/webhooks/callback", webhooks.receive_callback, methods=["POST"]),
+        Route("/webhooks/github", partial(webhooks.receive, read=github_signal), methods=["POST"]),
+        Route("/webhooks/callback", partial(webhooks.receive, read=_read_callback), methods=["POST"]),
     ]
+
+
+def _read_callback(headers: Mapping[str, str], body: bytes, secret: str) -> dict[str, Any]:
+    return callback_signal(headers, body, secret, now=utc_now())
 
 
 class _Webhooks:
@@ -42,13 +47,7 @@ class _Webhooks:
         self._secret = site.options.webhook_secret
         self._wrongs = Attempts(_MOST_WRONG)
 
-    async def receive_github(self, request: Request) -> Response:
-        return await self._receive(request, github_signal)
-
-    async def receive_callback(self, request: Request) -> Response:
-        return await self._receive(request, lambda *told: callback_signal(*told, now=utc_now()))
-
-    async def _receive(self, request: Request, read: Read) -> Response:
+    async def receive(self, request: Request, read: Read) -> Response:
         if self._secret is None:
             raise Refusal(404, "Webhooks are closed here: GOLDEN_WEBHOOK_SECRET is not set.")
         body = await request.body()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_golden.clock import monotonic_seconds, new_id
 from pytest_golden.errors import GoldenError
@@ -207,16 +207,16 @@ class Heartbeat:
         if self._stop.is_set() and not answer.is_final:
             self._give_back(claim)
             return None
-        kept = record_answer(self._swept, claim, answer)
+        kept, next_at = record_answer(self._swept, claim, answer)
         return CheckRun(
             expectation_id=claim.expectation_id,
             entry_id=claim.entry_id,
             description=claim.description,
             signal_type=answer.signal_type,
-            summary=redact(answer.summary) if kept.signal is None else kept.signal.summary,
-            signal_id=None if kept.signal is None else kept.signal.id,
+            summary=redact(answer.summary) if kept is None else kept.summary,
+            signal_id=None if kept is None else kept.id,
             tries=claim.tries,
-            next_at=kept.next_at,
+            next_at=next_at,
         )
 
     def _give_back(self, claim: Claim) -> None:
@@ -267,17 +267,10 @@ def run_command(gateway: Gateway, command: Sequence[str], timeout_seconds: float
     return check_rules.judge_command(outcome)
 
 
-class Recorded(NamedTuple):
-    """The record of an answer: its signal (None if the claim was lost), and when the check is tried again."""
-
-    signal: Signal | None
-    next_at: datetime | None = None
-
-
-def record_answer(swept: SweptStore, claim: Claim, answer: check_rules.Answer) -> Recorded:
+def record_answer(swept: SweptStore, claim: Claim, answer: check_rules.Answer) -> tuple[Signal | None, datetime | None]:
     """Record an answer once, as a signal on the check's own expectation, with all that follows from it.
 
-    Returns the signal, and when the check is due again.
+    Returns the signal, None if the claim was lost; and when the check is tried again, None for never.
 
     Raises:
         StorageError: it cannot be written.
@@ -295,11 +288,11 @@ def record_answer(swept: SweptStore, claim: Claim, answer: check_rules.Answer) -
         created_at=timestamp,
     )
 
-    def keep(connection: Connection) -> Recorded:
+    def keep(connection: Connection) -> tuple[Signal | None, datetime | None]:
         if not end_claim(connection, claim, next_at):
-            return Recorded(None)
+            return None, None
         known = find_by_external_id(connection, signal.source, signal.external_id or "")
-        return Recorded(known or _take(connection, swept, claim, signal), None if next_at is None else from_ms(next_at))
+        return known or _take(connection, swept, claim, signal), None if next_at is None else from_ms(next_at)
 
     return swept.after_sweep(timestamp, keep)
 

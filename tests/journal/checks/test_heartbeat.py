@@ -406,7 +406,7 @@ def test_an_answer_goes_to_its_own_expectation_whatever_else_fits(journal: Journ
     entry = expect(journal, COMMAND)
     other = expect(journal, COMMAND, match_hint={"source": "check"}, expires_minutes=5)
     clock.move(minutes=1)
-    kept = record_answer(journal.swept_store, claim(journal.swept_store), GOOD).signal
+    kept = record_answer(journal.swept_store, claim(journal.swept_store), GOOD)[0]
     assert kept is not None
     assert (kept.source, kept.routed_by, kept.entry_id) == ("check", "entry", entry.id)
     assert kept.expectation_id == entry.expectations[0].id
@@ -423,11 +423,11 @@ def test_an_answer_goes_to_its_own_expectation_whatever_else_fits(journal: Journ
 def test_a_check_that_could_not_be_run_leaves_the_question_open(journal: Journal, clock: Clock) -> None:
     entry = expect(journal, COMMAND)
     clock.move(minutes=1)
-    kept = record_answer(journal.swept_store, claim(journal.swept_store), unable("no\0 network"))
-    assert kept.signal is not None
-    assert (kept.signal.signal_type, kept.signal.external_id) == ("neutral", f"{entry.expectations[0].id}:try-1")
-    assert kept.next_at is not None
-    assert (kept.next_at - clock.now).total_seconds() == 60
+    kept, next_at = record_answer(journal.swept_store, claim(journal.swept_store), unable("no\0 network"))
+    assert kept is not None
+    assert (kept.signal_type, kept.external_id) == ("neutral", f"{entry.expectations[0].id}:try-1")
+    assert next_at is not None
+    assert (next_at - clock.now).total_seconds() == 60
     after = journal.get(entry.id)
     assert (after.assessment, after.expectations[0].status) == ("open", "open")
 
@@ -437,7 +437,7 @@ def test_who_has_lost_the_claim_records_nothing(journal: Journal, clock: Clock) 
     clock.move(minutes=1)
     late = claim(journal.swept_store)
     clock.move(minutes=1)
-    assert record_answer(journal.swept_store, claim(journal.swept_store), GOOD).signal is not None
+    assert record_answer(journal.swept_store, claim(journal.swept_store), GOOD)[0] is not None
     assert record_answer(journal.swept_store, late, BAD) == (None, None)
     assert [signal.signal_type for signal in journal.get(entry.id).signals] == ["positive"]
     assert journal.get(entry.id).assessment == "success"
@@ -449,9 +449,9 @@ def test_an_answer_that_is_known_already_is_not_heard_again(journal: Journal, cl
     clock.move(minutes=1)
     # As an import may bring it.
     known = journal.add_signal("check", "neutral", "from elsewhere", external_id=f"{asked}:try-1", entry_id=entry.id)
-    kept = record_answer(journal.swept_store, claim(journal.swept_store), unable("x"))
-    assert kept.signal == known
-    assert kept.next_at is not None
+    kept, next_at = record_answer(journal.swept_store, claim(journal.swept_store), unable("x"))
+    assert kept == known
+    assert next_at is not None
 
 
 def test_an_answer_after_the_expiry_decides_nothing(journal: Journal, clock: Clock) -> None:
@@ -459,7 +459,7 @@ def test_an_answer_after_the_expiry_decides_nothing(journal: Journal, clock: Clo
     clock.move(minutes=1)
     taken = claim(journal.swept_store, seconds=600)
     clock.move(minutes=1)
-    kept = record_answer(journal.swept_store, taken, BAD).signal
+    kept = record_answer(journal.swept_store, taken, BAD)[0]
     assert kept is not None
     assert (kept.entry_id, kept.expectation_id) == (entry.id, None)
     assert journal.get(entry.id).assessment == "expired"
@@ -480,9 +480,9 @@ def test_where_nothing_is_expected_to_happen_only_bad_news_counts(
 ) -> None:
     entry = expect(journal, COMMAND, polarity="negative", expires_minutes=60)
     clock.move(minutes=1)
-    kept = record_answer(journal.swept_store, claim(journal.swept_store), answer)
+    _, next_at = record_answer(journal.swept_store, claim(journal.swept_store), answer)
     assert journal.get(entry.id).assessment == assessment
-    assert (kept.next_at is None) == answer.is_final
+    assert (next_at is None) == answer.is_final
 
 
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
@@ -502,14 +502,14 @@ def test_a_check_answers_once_whoever_comes_late_or_twice(store: Store, plan: li
         for late in lost:
             clock.move(seconds=61 if taken is None else 0)
             if taken is not None:
-                assert record_answer(journal.swept_store, late, BAD).signal is None
+                assert record_answer(journal.swept_store, late, BAD)[0] is None
         if taken is None:
             continue
         if dies:
             lost.append(taken)
             continue
-        kept = record_answer(journal.swept_store, taken, answer)
-        finals += [kept.signal.id] if kept.signal is not None and answer.is_final else []
+        kept, _ = record_answer(journal.swept_store, taken, answer)
+        finals += [kept.id] if kept is not None and answer.is_final else []
     signals = journal.get(entry.id).signals
     assert len(finals) <= 1
     assert [signal.id for signal in signals if signal.signal_type != "neutral"] == finals
