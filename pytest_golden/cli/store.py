@@ -16,9 +16,9 @@ from pytest_golden.regression.wording import count_of, format_size
 from pytest_golden.storage.copying import copy_store
 from pytest_golden.storage.integrity import check_store, mend_store, repair_store
 from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.schema import newest_version
 from pytest_golden.storage.sqlite import backup_store
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.version import newest_version
 
 if TYPE_CHECKING:
     import argparse

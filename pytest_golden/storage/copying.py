@@ -14,12 +14,11 @@ from sqlalchemy import JSON, Text, cast, func, select, text
 from pytest_golden.errors import SettingsError, StorageError
 from pytest_golden.storage.engine import BUSY_SECONDS, explained
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.schema import metadata
+from pytest_golden.storage.schema import describe_older, find_version, metadata, newest_version
 from pytest_golden.storage.search import rebuild_index
 from pytest_golden.storage.sqlite import find_file, made_whole
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.upgrading import recount_tally, upgrade
-from pytest_golden.storage.version import describe_older, find_version, newest_version
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from sqlalchemy.pool import QueuePool
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.columns import storable_json, storable_parameters
-from pytest_golden.storage.schema import metadata
-from pytest_golden.storage.version import VERSION_TABLE
+from pytest_golden.storage.schema import VERSION_TABLE, metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -19,12 +19,11 @@ from pytest_golden.errors import SettingsError, StorageError, StorageTrouble
 from pytest_golden.storage.columns import storable, storable_json, to_ms
 from pytest_golden.storage.engine import BUSY_SECONDS, explain, explained
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.schema import entry_tally, metadata
+from pytest_golden.storage.schema import VERSION_TABLE, describe_foreign, entry_tally, metadata, newest_version
 from pytest_golden.storage.search import find_index_fault, rebuild_index
 from pytest_golden.storage.sqlite import backup_store, find_file, list_files, name_beside, open_to_read
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.upgrading import find_tally_fault, recount_tally
-from pytest_golden.storage.version import VERSION_TABLE, describe_foreign, newest_version
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from sqlalchemy import create_engine, event
 from pytest_golden.errors import StorageError
 from pytest_golden.storage.columns import storable
 from pytest_golden.storage.engine import ClosingPool, Sent, dump_json, explained
-from pytest_golden.storage.version import ASK_VERSION, describe_older, find_version, newest_version
+from pytest_golden.storage.schema import ASK_VERSION, describe_older, find_version, newest_version
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

@@ -26,8 +26,7 @@ from pytest_golden.storage.engine import (
 )
 from pytest_golden.storage.folder import flush, make_folder
 from pytest_golden.storage.location import parse_location
-from pytest_golden.storage.statements import ask
-from pytest_golden.storage.version import (
+from pytest_golden.storage.schema import (
     ASK_VERSION,
     VERSION_TABLE,
     describe_foreign,
@@ -35,6 +34,7 @@ from pytest_golden.storage.version import (
     find_version,
     newest_version,
 )
+from pytest_golden.storage.statements import ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

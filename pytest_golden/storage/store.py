@@ -15,8 +15,8 @@ from pytest_golden.clock import utc_now
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage import engine, sqlite
 from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.schema import refuse_upgraded
 from pytest_golden.storage.sqlite import MOUNTS, find_log, set_log_aside
-from pytest_golden.storage.version import refuse_upgraded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import MetaData, Text, text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from pytest_golden.storage.schema import ALL_AGENTS, metadata
+from pytest_golden.storage.schema import ALL_AGENTS, VERSION_TABLE, find_version, metadata, newest_version
 from pytest_golden.storage.search import choose_index
-from pytest_golden.storage.version import VERSION_TABLE, find_version, newest_version
 
 if TYPE_CHECKING:
     from alembic.config import Config

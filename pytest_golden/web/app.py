@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from pytest_golden.errors import GoldenError, StorageError, StorageTrouble
 from pytest_golden.journal.checks.heartbeat import Heartbeat
-from pytest_golden.web import api, event_stream, pages, sign_in, webhooks
+from pytest_golden.web import api, event_stream, pages, webhooks
 from pytest_golden.web.access import Refusal
 from pytest_golden.web.boundary import Boundary
 from pytest_golden.web.listening import bind, run_app, write_address
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 #: The parts of the site; each has a `list_routes(site)`.
-PARTS = (pages, sign_in, event_stream, webhooks, api)
+PARTS = (pages, event_stream, webhooks, api)
 _YEAR = 365 * 24 * 60 * 60
 _LOG = logging.getLogger(__name__)
 _MOST_HEARTBEAT_ENDING_SECONDS = 0.5

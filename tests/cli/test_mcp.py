@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import text
 
+from pytest_golden.storage.schema import VERSION_TABLE
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.version import VERSION_TABLE
 
 pytest.importorskip("mcp")
 

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from pytest_golden.gate.state_folder import prepare_state_folder
+from pytest_golden.storage.schema import HEAD
 from pytest_golden.storage.shared_documents import keep_document
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.version import HEAD
 from tests.cli.watched import run_watched
 from tests.postgres import name_database
 

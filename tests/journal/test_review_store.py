@@ -11,8 +11,8 @@ import pytest
 
 from pytest_golden.journal.review import FILTERS, JournalPages
 from pytest_golden.storage.paging import Listing
+from pytest_golden.storage.schema import VERSION_TABLE
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.version import VERSION_TABLE
 from tests.journal.conftest import BEGIN, Clock
 
 if TYPE_CHECKING:

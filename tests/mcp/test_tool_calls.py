@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import pytest_golden.storage.version  # noqa: F401
+import pytest_golden.storage.schema  # noqa: F401
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.mcp.tool_server import make_server
 from pytest_golden.mcp.workplace import CallerOptions, Workplace

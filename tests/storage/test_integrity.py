@@ -11,12 +11,11 @@ from sqlalchemy import insert, select, text
 
 from pytest_golden.errors import StorageError, StorageTrouble
 from pytest_golden.storage.integrity import check_store, mend_store, repair_store
-from pytest_golden.storage.schema import documents, entries, memories, metadata, signals
+from pytest_golden.storage.schema import HEAD, documents, entries, memories, metadata, signals
 from pytest_golden.storage.search import find_memories
 from pytest_golden.storage.shared_documents import keep_document
 from pytest_golden.storage.statements import json_member_text
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.version import HEAD
 from tests.storage.filled import fill
 from tests.storage.remembered import remember
 

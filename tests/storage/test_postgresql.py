@@ -18,11 +18,10 @@ from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage import postgresql
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.postgresql import ImpatientConnection, find_driver, reach_server
-from pytest_golden.storage.schema import documents, signals
+from pytest_golden.storage.schema import HEAD, documents, signals
 from pytest_golden.storage.shared_documents import keep_document
 from pytest_golden.storage.statements import Prepared, Question
 from pytest_golden.storage.store import Store
-from pytest_golden.storage.version import HEAD
 from tests.patience import wait_until, without_hanging
 from tests.postgres import name_database
 

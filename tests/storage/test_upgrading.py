@@ -12,10 +12,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import delete, insert, inspect, text, update
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_tally, metadata
+from pytest_golden.storage.schema import ALL_AGENTS, HEAD, VERSION_TABLE, entries, entry_tally, metadata
 from pytest_golden.storage.store import Store
 from pytest_golden.storage.upgrading import make_config, upgrade
-from pytest_golden.storage.version import HEAD, VERSION_TABLE
 from tests.postgres import name_database
 from tests.second_version import add_second_version
 from tests.storage.filled import ENTRY

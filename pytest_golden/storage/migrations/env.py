@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from pytest_golden.storage.version import VERSION_TABLE
+from pytest_golden.storage.schema import VERSION_TABLE
 
 context.configure(connection=context.config.attributes["connection"], version_table=VERSION_TABLE)
 with context.begin_transaction():

@@ -8,7 +8,7 @@ To add the second version, once this one is released:
 
 1. Keep a store of this version for the tests (`sqlite3 golden.db .dump > tests/storage/store_0001.sql`).
 2. Change `storage/schema.py`, and write the same change as `op.*` statements in `v0002_what.py`.
-3. Set `HEAD` in `storage/version.py` to `0002`.
+3. Set `HEAD` in `storage/schema.py` to `0002`.
 4. Test that the kept store, brought up to date, has the tables of the schema (`tests/storage/test_upgrading.py`).
 """
 
