@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from pytest_golden.storage import upgrading, version
+from pytest_golden.storage import schema, upgrading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,4 +33,4 @@ def add_second_version(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     shutil.copytree(upgrading.MIGRATIONS, folder)
     (folder / "versions" / "v0002_letters.py").write_text(_MIGRATION, encoding="utf-8")
     monkeypatch.setattr(upgrading, "MIGRATIONS", folder)
-    monkeypatch.setattr(version, "HEAD", "0002")
+    monkeypatch.setattr(schema, "HEAD", "0002")
