@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from pytest_golden.errors import ManifestProblem
     from pytest_golden.gateway.resolution import ResolvedProject
     from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest
 
@@ -67,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _report_mistakes(error, as_json=arguments.json)
     plans = [make_plan(project, manifest.workspace_root) for project in manifest.projects]
     problems = list(_find_problems(manifest, plans))
-    notes = _list_manifest_notes(manifest)
+    ignored = warn_of_ignored_baselines(find_baselines_folder(manifest.path, manifest.workspace_root))
+    notes = [*find_unused_baselines(manifest), *([] if ignored is None else [ignored])]
     facts = _as_json(manifest, plans, problems, notes)
     answer(arguments, facts, lambda console: _show(console, manifest, plans, problems, notes))
     return 1 if problems else 0
@@ -168,15 +168,12 @@ def _list_notes(project: GoldenProjectConfig, missing: tuple[str, ...]) -> Itera
 
 def _report_mistakes(error: ManifestError, *, as_json: bool) -> int:
     if as_json:
-        print_json({"errors": [_place(problem)._asdict() for problem in error.problems]})
+        # Programs expect a line and a column, also for what concerns the whole file.
+        placed = [one._replace(line=one.line or 1, column=one.column or 1) for one in error.problems]
+        print_json({"errors": [one._asdict() for one in placed]})
     for problem in error.problems:
         print(make_visible(str(problem)), file=sys.stderr)
     return _INVALID
-
-
-def _place(problem: ManifestProblem) -> ManifestProblem:
-    """Place a problem of the whole file at its beginning, since programs expect a line and a column."""
-    return problem._replace(line=problem.line or 1, column=problem.column or 1)
 
 
 def _find_problems(manifest: Manifest, plans: Sequence[Plan]) -> Iterator[Found]:
@@ -202,12 +199,6 @@ def _as_json(
         "notes": notes,
         "errors": [],
     }
-
-
-def _list_manifest_notes(manifest: Manifest) -> list[str]:
-    """Return notes about the manifest that do not keep the gate from passing."""
-    ignored = warn_of_ignored_baselines(find_baselines_folder(manifest.path, manifest.workspace_root))
-    return [*find_unused_baselines(manifest), *([] if ignored is None else [ignored])]
 
 
 def _show(

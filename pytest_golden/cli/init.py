@@ -51,6 +51,7 @@ MOST_FOUND = 50
 _MOST_LOOKED_AT = 50_000
 # Folders that tools install or build: their content belongs to somebody else, or is made again.
 _FOREIGN = frozenset({"node_modules", "site-packages", "dbt_packages", "dbt_modules", "target", "build", "dist"})
+_PASSED_OVER = _FOREIGN | CACHE_FOLDERS | WITHHELD_FOLDERS
 # What is written when nothing is found; what is found stands in the place of its example.
 _FIRST_MANIFEST = Path(__file__).with_name("first_manifest.yaml")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
@@ -165,15 +166,11 @@ def _list_candidates(folder: Path, most_looked_at: int) -> Iterator[Path]:
         if "pyvenv.cfg" in files:
             folders.clear()
             continue
-        folders[:] = sorted(name for name in folders if _is_worth_a_look(name))
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _PASSED_OVER)
         looked_at += len(files)
         if looked_at > most_looked_at:
             return
         yield from (Path(place, name) for name in sorted(files) if Path(name).suffix.lower() in suffixes)
-
-
-def _is_worth_a_look(name: str) -> bool:
-    return not name.startswith(".") and name not in _FOREIGN | CACHE_FOLDERS | WITHHELD_FOLDERS
 
 
 def _recognise(file: Path, folder: Path) -> str | None:

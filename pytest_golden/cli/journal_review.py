@@ -155,10 +155,6 @@ def _describe_expectation(asked: Expectation) -> tuple[str, str, str, str]:
     return show_local(asked.expires_at), told, hint, asked.entry_id
 
 
-def _declare_orphans(parser: argparse.ArgumentParser) -> None:
-    options.add_limit_option(parser, _DEFAULT_LIST_LIMIT)
-
-
 def _show_orphans(arguments: argparse.Namespace) -> int:
     """List the signals that have found no entry yet."""
     limit = options.read_limit(arguments.limit, MOST_LISTED)
@@ -177,10 +173,6 @@ def _list_signals(console: Console, found: Sequence[Signal]) -> None:
     else:
         narrow = [(when, f"{source}, {kind}: {summary}", id_) for when, source, kind, summary, id_ in rows]
         print_listing(console, ("when", "news", "id"), narrow, whole=("when", "id"))
-
-
-def _declare_explain(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("signal", metavar="SIGNAL", help="The signal's id.")
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -250,7 +242,7 @@ def show_rate(rate: JournalSummary | SuccessRate) -> str:
 ACTIONS = (
     Action("review", _review, _declare_review),
     Action("open", _show_open, _declare_open),
-    Action("orphans", _show_orphans, _declare_orphans),
-    Action("explain", _explain, _declare_explain),
+    Action("orphans", _show_orphans, lambda one: options.add_limit_option(one, _DEFAULT_LIST_LIMIT)),
+    Action("explain", _explain, lambda one: one.add_argument("signal", metavar="SIGNAL", help="The signal's id.")),
     Action("summary", _summarize, _declare_summary),
 )

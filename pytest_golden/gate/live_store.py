@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,24 +71,19 @@ class SeenRun(NamedTuple):
     machine: str | None
 
 
+@dataclass(eq=False)
 class LiveGates:
     """Watches all gates that record into a store, on any machine. Threads may share it.
 
     A look that is younger than `least_seconds` is returned again, so that many watchers do not ask the store more often.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        clock: Callable[[], datetime] = utc_now,
-        monotonic: Callable[[], float] = monotonic_seconds,
-        least_seconds: float = 0.5,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._monotonic = monotonic
-        self._least_seconds = least_seconds
+    store: Store
+    clock: Callable[[], datetime] = field(default=utc_now, kw_only=True)
+    monotonic: Callable[[], float] = field(default=monotonic_seconds, kw_only=True)
+    least_seconds: float = field(default=0.5, kw_only=True)
+
+    def __post_init__(self) -> None:
         self._machine = describe_machine()
         self._lock = threading.Lock()
         self._last: LiveLook | None = None
@@ -107,9 +102,9 @@ class LiveGates:
             StorageError: the store cannot be read.
         """
         with self._lock:
-            now = self._monotonic()
-            if self._last is None or self._looked_at is None or now - self._looked_at >= self._least_seconds:
-                with self._store.read() as connection:
+            now = self.monotonic()
+            if self._last is None or self._looked_at is None or now - self._looked_at >= self.least_seconds:
+                with self.store.read() as connection:
                     self._last = self._look(connection, now)
                 self._looked_at = now
             return self._last
@@ -125,13 +120,13 @@ class LiveGates:
         told = Told.parse(last_event_id)
         if told is None:
             return LiveLook()
-        with self._lock, self._store.read() as connection:
+        with self._lock, self.store.read() as connection:
             if told.newest > find_newest(connection):
                 return LiveLook()
             runs = (find_run(connection, run_id) for run_id in told.results)
             gates = tuple(self._rewind(connection, gate, told) for gate in runs if gate is not None)
             for gate in self._list_news(connection, told.newest):
-                self._ended.setdefault(gate.run_id, (gate, self._monotonic()))
+                self._ended.setdefault(gate.run_id, (gate, self.monotonic()))
             self._awaited.update(gate.run_id for gate in gates)
             self._looked_at = None
         return LiveLook(gates, (), told.newest)
@@ -155,7 +150,7 @@ class LiveGates:
         run_id = seen.gate.run_id
         known = self._beats.get(run_id)
         if known is None:
-            age = max(0.0, (to_ms(self._clock()) - seen.beat) / 1000)
+            age = max(0.0, (to_ms(self.clock()) - seen.beat) / 1000)
             self._beats[run_id] = seen.beat, now - age
         elif known[0] != seen.beat:
             self._beats[run_id] = seen.beat, now
@@ -192,7 +187,7 @@ class LiveGates:
         self._ended = kept
 
     def _list_news(self, connection: Connection, after: int) -> Iterable[LiveGate]:
-        since = to_ms(self._clock() - _LONGEST_NEWS)
+        since = to_ms(self.clock() - _LONGEST_NEWS)
         return tuple(self._end(connection, gate) for gate in list_ended(connection, after, since, _MOST_ENDED))
 
     def _end(self, connection: Connection, gate: LiveGate) -> LiveGate:

@@ -144,7 +144,9 @@ def apply_fix_wording(skill: SkillMemory, said: Wording, moment: datetime) -> Sk
     When a person approves it, it replaces the lesson that it words.
     """
     worded = put_in_words(skill, said)
-    if not list_parts(match[1] for match in _NAMED.finditer(worded.lesson)) <= _list_known(skill):
+    evidence = json.dumps(plain(skill.evidence), ensure_ascii=False)
+    known = list_parts((evidence, skill.lesson, skill.context, skill.what_failed))
+    if not list_parts(match[1] for match in _NAMED.finditer(worded.lesson)) <= known:
         return None
     worded = worded.replace(
         id=new_id("lesson"),
@@ -159,8 +161,3 @@ def apply_fix_wording(skill: SkillMemory, said: Wording, moment: datetime) -> Sk
         evidence={**plain(skill.evidence), "worded_from": skill.id},
     )
     return None if check_lesson(worded) else worded
-
-
-def _list_known(skill: SkillMemory) -> set[str]:
-    told = (json.dumps(plain(skill.evidence), ensure_ascii=False), skill.lesson, skill.context, skill.what_failed)
-    return list_parts(told)

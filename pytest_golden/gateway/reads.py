@@ -40,7 +40,8 @@ class ReadRecorder:
     """
 
     def __init__(self, folder: Path, *, most_folders: int = MOST_FOLDERS, most_reads: int = MOST_READS) -> None:
-        self.root = _find_root(Path(os.path.realpath(folder)))
+        folder = Path(os.path.realpath(folder))
+        self.root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
         self._most_folders = most_folders
         self._most_reads = most_reads
         self._inotify: int | None = None
@@ -159,10 +160,6 @@ def _name_read(folder: str, name: str) -> str:
         return f"{folder}{name}"
     # The source of a module that is already compiled is only looked up.
     return f"{folder.removesuffix(f'{_COMPILED}/')}{name.partition('.')[0]}.py"
-
-
-def _find_root(folder: Path) -> Path:
-    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
 
 
 def _is_text(path: str) -> bool:

@@ -44,7 +44,7 @@ def accept_arguments(names: Iterable[str], manifest: Path, folder: Path, *, is_d
 def _with_manifest(command: str, manifest: Path, folder: Path, environment: Mapping[str, str]) -> str:
     """Name the manifest, unless the command would find it by itself."""
     found = None if environment.get("GOLDEN_MANIFEST") else find_manifest_above(folder)
-    if found is not None and _is_same(found, manifest):
+    if found is not None and (found == manifest or (manifest.exists() and found.samefile(manifest))):
         return command
     return f"{command} --manifest {shlex.quote(_show_from(manifest, folder))}"
 
@@ -55,7 +55,3 @@ def _show_from(manifest: Path, folder: Path) -> str:
         return str(manifest)
     shown = os.path.relpath(manifest, folder)
     return f"./{shown}" if shown.startswith("-") else shown
-
-
-def _is_same(found: Path, manifest: Path) -> bool:
-    return found == manifest or (manifest.exists() and found.samefile(manifest))
