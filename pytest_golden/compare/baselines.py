@@ -88,19 +88,17 @@ class ProjectBaselines:
         """
         if os.path.realpath(self.root) != str(self._real_root):
             return ()
-        found = []
-        pending = [""]
-        while pending:
-            prefix = pending.pop()
-            try:
-                entries = _list(self.root / prefix)
-            except OSError as error:
-                place = show_path(f"{self.folder.name}/{self.name}/{prefix}".rstrip("/"))
-                raise BaselineError(f"the baselines in {place} cannot be looked at: {error.strerror}") from error
-            for name, is_folder in entries:
-                pending += [f"{prefix}{name}/"] if is_folder else []
-                found += [] if is_folder else [prefix + name]
+        found: list[str] = []
+        for place, folders, files in os.walk(self.root, onerror=self._refuse_unreadable):
+            links = [name for name in folders if Path(place, name).is_symlink()]
+            prefix = f"{place}/".removeprefix(f"{self.root}/")
+            found += [prefix + name for name in (*files, *links)]
         return tuple(sorted(found))
+
+    def _refuse_unreadable(self, error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            place = show_path(os.path.relpath(error.filename, self.folder.parent))
+            raise BaselineError(f"the baselines in {place} cannot be looked at: {error.strerror}") from error
 
     def refuse_symlinks(self, path: str) -> None:
         """Make sure that nothing but real folders lies on the way to a baseline that is about to be written or removed.
@@ -130,14 +128,6 @@ def describe_kind(mode: int) -> str:
         (stat.S_ISREG, "a file"),
     )
     return next((told for is_kind, told in kinds if is_kind(mode)), "a device")
-
-
-def _list(folder: Path) -> list[tuple[str, bool]]:
-    try:
-        with os.scandir(folder) as entries:
-            return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
 
 
 @dataclass(frozen=True, slots=True)
