@@ -13,17 +13,15 @@ import secrets
 import stat
 import tarfile
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
-from pytest_golden.clock import utc_now
 from pytest_golden.errors import GatewayError
 from pytest_golden.gate.state_folder import is_own_folder, make_own_folder
-from pytest_golden.gateway.scratch import remove_tree
+from pytest_golden.gateway.scratch import remove_abandoned, remove_tree
 from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
 
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 #: The limit for what is sent through a scheduler, which holds all of it in memory.
 MOST_BYTES = 256 << 20
 WORKSPACE, BASELINES = "workspace", "baselines"
-_ABANDONED_SECONDS = 2 * 24 * 3600.0
 _PATH_KEYS = ("path", "project_dir", "venv")
 
 
@@ -140,7 +137,8 @@ def unpack(session_id: str, digest: str, archive: bytes) -> None:
     place = _choose_folder(session_id)
     make_own_folder(place.parent)
     with FileLock(place.parent / ".lock"):
-        _remove_abandoned(place.parent)
+        # Those of gates that were killed together with their workers.
+        remove_abandoned(place.parent, "")
         if place.exists():
             return
         folder = place.with_name(f".new-{secrets.token_hex(8)}")
@@ -190,14 +188,6 @@ def _add(archive: tarfile.TarFile, folder: Path, prefix: str, files: Iterable[st
 
 def _choose_folder(session_id: str) -> Path:
     return Path(tempfile.gettempdir()).resolve() / f"golden-fleet-{os.getuid()}" / session_id
-
-
-def _remove_abandoned(place: Path) -> None:
-    """Remove the workspaces of gates that were killed together with their workers."""
-    for folder in place.iterdir():
-        with suppress(OSError):
-            if folder.is_dir() and utc_now().timestamp() - folder.stat().st_mtime > _ABANDONED_SECONDS:
-                remove_tree(folder)
 
 
 def relocate(project: GoldenProjectConfig, root: Path) -> GoldenProjectConfig:

@@ -23,7 +23,7 @@ from pytest_golden.errors import GatewayError
 _PREFIX = f"pytest-golden-{os.getuid()}-"
 _LOCK_NAME = "alive.lock"
 # Where no lock tells, as on some network file systems, age does.
-_ABANDONED_SECONDS = 24 * 3600
+_ABANDONED_SECONDS = 2 * 24 * 3600
 
 
 class LivingFolder:
