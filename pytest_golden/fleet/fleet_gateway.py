@@ -19,6 +19,7 @@ from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.fleet import worker as on_worker
 from pytest_golden.fleet.cluster import explain_unlike, find_versions
 from pytest_golden.fleet.shipping import FleetSession, FleetTask, pack_workspace, relocate
+from pytest_golden.gateway.execution import next_log_file
 from pytest_golden.gateway.model import Ending, GatewayAbilities, Problem, require_execution
 from pytest_golden.gateway.outcome import outcome_not_started
 from pytest_golden.redaction.redactor import Redactor
@@ -290,12 +291,9 @@ class FleetGateway:
         outcome = cast("PipelineOutcome", answer.outcome)
         if not answer.log:
             return outcome
-        folder = self._plan.log_folder
-        file, number = folder / f"{project.name}.log", 2
-        while file.exists():
-            file, number = folder / f"{project.name}.{number}.log", number + 1
+        file = next_log_file(self._plan.log_folder, project.name)
         with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(zlib.decompress(answer.log))
             return replace(outcome, log_path=str(file))
         return outcome

@@ -246,6 +246,14 @@ def decode(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
+def next_log_file(folder: Path, name: str) -> Path:
+    """Return the file for the log of a project's next attempt."""
+    file, attempt = folder / f"{name}.log", 2
+    while file.exists():
+        file, attempt = folder / f"{name}.{attempt}.log", attempt + 1
+    return file
+
+
 def write_log(path: Path, streams: dict[str, KeptOutput]) -> bool:
     """Write the log of a run with one section for each stream; return False and write nothing when nothing was printed."""
     if not any(kept.total_bytes for kept in streams.values()):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pytest_golden.errors import GatewayError, GoldenError
-from pytest_golden.gateway.execution import execute, read_present_step
+from pytest_golden.gateway.execution import execute, next_log_file, read_present_step
 from pytest_golden.gateway.machine import Machine
 from pytest_golden.gateway.model import (
     Ending,
@@ -304,7 +304,8 @@ class ExecutionGateway:
                 self._running = None
             noted = {} if self._reads is None else {"reads": self._reads.end(order.project.project_dir)}
             warnings = warnings if self._reads is None else (*warnings, *self._reads.take_warnings())
-            keeping = Keeping(order.redactor, self._next_log_file(config.name), noted)
+            log_file = None if self._log_folder is None else next_log_file(self._log_folder, config.name)
+            keeping = Keeping(order.redactor, log_file, noted)
             outcome = build_outcome(prepared, executed, prepared.fill_in(order.command.argv), readers, keeping)
             outcome = replace(outcome, warnings=(*warnings, *outcome.warnings))
             outcome = self._prove_untouched(order, outcome, before)
@@ -379,14 +380,6 @@ class ExecutionGateway:
             tuple(readers[name] for name in names if name in readers),
             tuple(f"no step reader is called {name!r}; known are {known}" for name in names if name not in readers),
         )
-
-    def _next_log_file(self, name: str) -> Path | None:
-        if self._log_folder is None:
-            return None
-        file, attempt = self._log_folder / f"{name}.log", 2
-        while file.exists():
-            file, attempt = self._log_folder / f"{name}.{attempt}.log", attempt + 1
-        return file
 
     def _keep(self, prepared: Prepared, outcome: PipelineOutcome) -> PipelineOutcome:
         config = prepared.project.config
