@@ -329,7 +329,7 @@ def refuse_self_accepted_floor(floor: str, arguments: Sequence[str], environment
         return
     if not _is_typed(setting, arguments, environment):
         message = (
-            f"{setting.flag}=accept in addopts is not taken, since a change could accept its own weakened floor: "
+            f"{setting.flag}=accept in addopts is refused, because a change could accept its own weakened floor: "
             f"give it on the command line or as {setting.environment}=accept."
         )
         raise ValueError(message)
@@ -347,13 +347,13 @@ def refuse_unasked_update(*, update: bool, arguments: Sequence[str], environment
     for name in ("CI", "GITHUB_ACTIONS"):
         if environment.get(name, "").strip().lower() not in _FALSE_WORDS:
             message = (
-                f"{setting.flag} is refused in CI ({name} is set), since nobody would look at what it accepts: "
+                f"{setting.flag} is refused in CI ({name} is set), because nobody would see what it accepts: "
                 f"run it where a person sees the difference, and commit golden_baselines."
             )
             raise ValueError(message)
     if not _is_typed(setting, arguments, environment):
         message = (
-            f"{setting.flag} in addopts is not taken, since every run would accept its own outputs: "
+            f"{setting.flag} in addopts is refused, because every run would accept its own outputs: "
             "give it on the command line."
         )
         raise ValueError(message)
@@ -367,7 +367,7 @@ def refuse_configured_silence(addopts: Sequence[str]) -> None:
     """
     silent = [word for word in addopts if word.partition("=")[0] in SHOWS_ONLY]
     if silent:
-        message = f"{silent[0]} in addopts is not taken, since a gate would run nothing: give it on the command line."
+        message = f"{silent[0]} in addopts is refused, because the gate would run nothing: give it on the command line."
         raise ValueError(message)
 
 
@@ -399,7 +399,7 @@ def _read(setting: Setting, sources: Sources) -> Any:
     if setting.kind == "switch":
         return _parse_switch(value, place)
     if setting.choices and value not in setting.choices:
-        message = f"{place}: {value!r} is none of {', '.join(setting.choices)}."
+        message = f"{place}: {value!r} is not one of {', '.join(setting.choices)}."
         raise ValueError(message)
     if setting.kind == "store":
         if not value.strip():

@@ -96,9 +96,9 @@ def test_switch_that_is_neither_true_nor_false_is_refused_by_place() -> None:
 
 
 def test_choice_from_environment_or_ini_is_checked() -> None:
-    with pytest.raises(ValueError, match="GOLDEN_SANDBOX: 'docker' is none of auto, overlay, copy"):
+    with pytest.raises(ValueError, match="GOLDEN_SANDBOX: 'docker' is not one of auto, overlay, copy"):
         said(None, {"GOLDEN_SANDBOX": "docker"})
-    with pytest.raises(ValueError, match="ini key golden_mode: 'x' is none of improvement, learning"):
+    with pytest.raises(ValueError, match="ini key golden_mode: 'x' is not one of improvement, learning"):
         said(None, None, {"golden_mode": "x"})
 
 
@@ -167,7 +167,7 @@ def test_update_that_a_person_typed_is_taken(environment: dict[str, str]) -> Non
 
 
 def test_update_in_addopts_is_refused() -> None:
-    with pytest.raises(ValueError, match="--golden-update in addopts is not taken"):
+    with pytest.raises(ValueError, match="--golden-update in addopts is refused"):
         refuse_unasked_update(update=True, arguments=["--golden"], environment={})
 
 

@@ -180,7 +180,7 @@ def _find_problems(manifest: Manifest, plans: Sequence[Plan]) -> Iterator[Found]
     if not manifest.workspace_root.is_dir():
         yield None, 1, f"workspace_root {manifest.workspace_root} is not a folder"
     elif manifest.require_golden_projects and not manifest.projects:
-        yield None, 1, "golden projects are required and none is declared"
+        yield None, 1, "golden projects are required, but none is declared"
     for plan in plans:
         if plan.problem is not None:
             yield plan.project.name, manifest.lines.get(plan.project.name, 1), plan.problem

@@ -97,9 +97,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _require_free(path: Path) -> None:
     if path.is_symlink() or path.exists():
-        raise SettingsError(f"{path} exists and is not overwritten; edit it, or name another file by --manifest")
+        raise SettingsError(f"{path} exists and is not overwritten; edit it, or name another file with --manifest")
     if not path.parent.is_dir():
-        raise SettingsError(f"the folder {path.parent} does not exist; make it, or name another file by --manifest")
+        raise SettingsError(f"the folder {path.parent} does not exist; create it, or name another file with --manifest")
 
 
 def _write(path: Path, text: str) -> None:
@@ -124,7 +124,7 @@ def _show(console: Console, path: Path, drafted: Sequence[DraftedProject]) -> No
     if count == MOST_FOUND:
         console.print(styled(f"there may be more: it stops at {MOST_FOUND}"))
     if not drafted:
-        console.print(styled("no pipeline was recognised for certain: declare one as the comments in the file show"))
+        console.print(styled("no pipeline was recognized with certainty: declare one as the comments in the file show"))
     first = drafted[0].name if drafted else "NAME"
     is_default = shown == Path(MANIFEST_NAME)
     ours, pytests = ("", "") if is_default else (f" --manifest {shown}", f" --golden-manifest {shown}")
@@ -295,7 +295,9 @@ def split_command(text: str) -> tuple[str, ...]:
         raise SettingsError("--from has no command; give one such as 'python etl.py'")
     signs = sorted(_SHELL_SIGNS.intersection(words))
     if signs:
-        raise SettingsError(f"--from runs a program without a shell, so {signs[0]!r} means nothing; write: sh -c '...'")
+        raise SettingsError(
+            f"--from runs a program without a shell, so {signs[0]!r} has no meaning; write: sh -c '...'"
+        )
     return words
 
 

@@ -59,7 +59,7 @@ def _read_json(option: str, text: str) -> Any:
     except RecursionError:
         raise SettingsError(f"{option} is nested too deeply") from None
     except ValueError as error:
-        raise SettingsError(f"{option} is no JSON: {error}; write it in single quotes") from None
+        raise SettingsError(f"{option} is not JSON: {error}; write it in single quotes") from None
 
 
 def _declare_intent(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +156,7 @@ def _add_signal(arguments: argparse.Namespace) -> int:
 
 def _describe_signal(signal: Signal, entry: JournalEntry | None) -> str:
     if entry is None:
-        return f"{signal.id}: no entry is concerned; it waits as an orphan"
+        return f"{signal.id}: no entry matches; it waits as an orphan"
     answered = next((asked for asked in entry.expectations if asked.id == signal.expectation_id), None)
     told = "" if answered is None else f"; {answered.status}: {answered.description}"
     return f"{signal.id}: by {signal.routed_by.replace('_', ' ')} to {entry.id}, now {entry.assessment}{told}"
@@ -189,7 +189,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
     """Resolve the expectations that have expired."""
     with open_journal(arguments) as journal:
         resolved = journal.sweep()
-    told = f"{count_of(resolved, 'expectation')} resolved, since the time was over" if resolved else "nothing was due"
+    told = f"{count_of(resolved, 'expectation')} resolved as expired" if resolved else "nothing was due"
     return answer(arguments, {"resolved": resolved}, told)
 
 

@@ -185,7 +185,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 def _show_explanation(console: Console, found: RoutingExplanation) -> None:
     console.print(styled(f"{found.signal_id}: {found.rule.replace('_', ' ')}", "bold"))
     if not found.candidates:
-        console.print(styled("no expectation was in question"))
+        console.print(styled("no expectation was a candidate"))
         return
     rows = [
         ("taken" if one.taken else "", one.expectation_id, one.rule.replace("_", " "), one.reason)

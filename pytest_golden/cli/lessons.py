@@ -154,7 +154,7 @@ def _prune(arguments: argparse.Namespace) -> int:
     keep = None if arguments.keep is None else options.read_limit(arguments.keep, _MOST, "--keep")
     since = None if arguments.older_than is None else options.read_moment("--older-than", arguments.older_than)
     if keep is None and since is None and not arguments.harmful:
-        raise SettingsError("nothing says which are to go: give --older-than, --keep or --harmful")
+        raise SettingsError("say which lessons to remove: give --older-than, --keep or --harmful")
     days = None if since is None else max(0.0, (utc_now() - since).total_seconds() / _SECONDS_OF_A_DAY)
     with _open_lessons(arguments) as lessons:
         gone = lessons.prune(

@@ -100,7 +100,7 @@ def make_whole_parser() -> argparse.ArgumentParser:
 def _make_parser(loaded: Mapping[str, Command]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="golden",
-        description="Golden projects: pipelines that must always work. `pytest --golden` is the gate; this is the rest.",
+        description="Golden projects: pipelines that must always work. `pytest --golden` is the gate; `golden` does everything else.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")

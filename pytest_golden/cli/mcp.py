@@ -102,7 +102,7 @@ def _load_http(host: str, port: int) -> Callable[[Server[Any]], None]:
 
 def _read_address(arguments: argparse.Namespace) -> tuple[str, int]:
     if not arguments.http and (arguments.host is not None or arguments.port is not None):
-        raise SettingsError("--host and --port are for --http: give that too, or none of them")
+        raise SettingsError("--host and --port work only with --http: add it, or remove them")
     return read_address(arguments, _DEFAULT_PORT)
 
 
@@ -116,7 +116,7 @@ def _read_options(arguments: argparse.Namespace) -> Any:
             clean_optional(name, value)
 
     if agent is not None and is_gates_own(agent):
-        raise SettingsError(f"--agent {agent}: the gate itself is called so; give a name of your own")
+        raise SettingsError(f"--agent {agent}: this name belongs to the gate; use another one")
     return CallerOptions(agent=agent, session=arguments.session)
 
 

@@ -87,7 +87,7 @@ def _refuse_unknown(arguments: argparse.Namespace, store: Store) -> None:
 
 def _show_known(console: Console, known: Recollection) -> None:
     if not known.lessons and not known.seen and not known.memories:
-        console.print(styled("nothing is known of this"))
+        console.print(styled("nothing is known about this"))
     for recalled in known.lessons:
         _show_lesson(console, recalled)
     for one in known.seen:
@@ -159,7 +159,7 @@ def _find_workspace(arguments: argparse.Namespace) -> tuple[Path, tuple[str, ...
 def _show_foresight(console: Console, told: Foresight) -> None:
     changed = f"{count_of(len(told.files), 'file')} changed since {told.ref}"
     if not told.projects:
-        console.print(styled(f"{changed}: no golden project is known to have broken by that"))
+        console.print(styled(f"{changed}: no golden project is known to have broken after such a change"))
         return
     console.print(styled(changed, "dim"))
     for one in told.projects:

@@ -70,9 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the project, or open the shell."""
     settings = read_command_settings(arguments)
     if arguments.shell and (arguments.json or arguments.keep):
-        raise SettingsError(
-            "--shell goes neither with --json nor with --keep: a shell gives no result, and keeps nothing"
-        )
+        raise SettingsError("--shell cannot be used with --json or --keep: a shell has no result and keeps nothing")
     path = locate_manifest(settings)
     manifest = load_manifest(path)
     project = get_project(manifest, arguments.name)

@@ -103,8 +103,8 @@ def _tell_who_comes_in(options: Any, token: Token) -> Iterator[str]:
     yield from warn_of_host(place.bound_host)
     if place.is_behind_proxy and not options.demands_token:
         yield (
-            "warning: those who come through the proxy are asked for the token if it says so by Host, X-Forwarded-For or "
-            "Forwarded; give --require-token unless you know that yours does"
+            "warning: people who come through the proxy must sign in only if it sets Host, X-Forwarded-For or "
+            "Forwarded; use --require-token unless you know that yours does"
         )
     if options.demands_token or place.is_behind_proxy:
         yield from tell_token(token)

@@ -102,8 +102,6 @@ def _show(console: Console, plan: ShardPlan, output: Path) -> None:
     print_list(console, rows if plan.seconds else [(name, told.partition("  about")[0]) for name, told in rows])
     unknown = _count_unknown(plan)
     if not plan.seconds:
-        console.print("no duration of them is recorded")
+        console.print("none of them has a recorded duration")
     elif unknown:
-        console.print(
-            f"{unknown} of them have no recorded pass, and are taken to be as long as the median of the others"
-        )
+        console.print(f"{unknown} of them have no recorded pass, and count as the median of the others")

@@ -121,7 +121,7 @@ def _upgrade(arguments: argparse.Namespace) -> int:
     """Upgrade the tables, and rebuild a damaged search index or damaged daily counts."""
     with Store.open(locate_store(arguments), upgrades=True) as store:
         faults = repair_store(store)
-    repaired = "".join(f"; {fault}, and was made again" for fault in faults)
+    repaired = "".join(f"; {fault}, and was rebuilt" for fault in faults)
     facts = {"store": store.where, "version": newest_version(), "repaired": "; ".join(faults) or None}
     return answer(arguments, facts, f"{store.where}: version {newest_version()} of the tables, up to date{repaired}")
 

@@ -237,10 +237,10 @@ def _export(arguments: argparse.Namespace) -> int:
 
         return answer(arguments, trajectory.to_dict, show)
     if arguments.file.exists():
-        raise SettingsError(f"{arguments.file} is there already; give the name of a new file")
+        raise SettingsError(f"{arguments.file} already exists; give the name of a new file")
     folder = arguments.file.parent
     if not folder.is_dir():
-        raise SettingsError(f"{folder} is no folder; make it, or give a file in another one")
+        raise SettingsError(f"{folder} is not a folder; create it, or give a file in another folder")
     write_trajectory(arguments.file, trajectory)
     facts = {"id": trajectory.id, "file": str(arguments.file), "total_steps": source.total_steps}
     return answer(arguments, facts, f"wrote {source.total_steps:,} steps of {trajectory.id} to {arguments.file}")

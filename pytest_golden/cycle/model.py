@@ -203,7 +203,7 @@ def _require_folder(root: Path) -> Path:
     except (OSError, ValueError):
         is_there = False
     if not is_there:
-        raise ValueError(f"project_root {str(root)!r:.300} is no folder: give the project's root")
+        raise ValueError(f"project_root {str(root)!r:.300} is not a folder: give the project's root")
     return root
 
 

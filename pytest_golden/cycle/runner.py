@@ -220,7 +220,7 @@ class CycleRunner:
 
     def _require_root(self) -> None:
         if not self._config.project_root.is_dir():
-            raise StepError(f"{self._config.project_root} is no folder: give the project's root")
+            raise StepError(f"{self._config.project_root} is not a folder: give the project's root")
 
     def _miss_review(self) -> None:
         self._warn([_NO_REVIEW])

@@ -3,4 +3,4 @@
 import sys
 
 if sys.platform == "win32":
-    raise ImportError("pipelines cannot be run on Windows: run the gate in WSL, where it has its seal too")
+    raise ImportError("pipelines cannot be run on Windows: run the gate in WSL, where the seal works too")

@@ -74,7 +74,7 @@ class Machine:
         if trouble is not None:
             raise trouble
         raise ProjectUnusableError(
-            f"project_dir {project_dir} holds every folder that scratch could lie in; set TMPDIR to one outside it",
+            f"project_dir {project_dir} contains every folder that could hold scratch files; set TMPDIR to a folder outside it",
             Problem.PATH_NOT_ALLOWED,
         )
 
@@ -89,7 +89,7 @@ class Machine:
         if self.view == "overlay" and not place.probe.overlay:
             reason = place.probe.overlay_reason or place.probe.seal_reason
             raise ProjectUnusableError(
-                f"--golden-sandbox=overlay is demanded and does not work here ({reason}); {place.probe.advice}",
+                f"--golden-sandbox=overlay is required but does not work here ({reason}); {place.probe.advice}",
                 Problem.SANDBOX_UNAVAILABLE,
             )
         if self.view == "copy" or not place.probe.overlay:
@@ -145,7 +145,7 @@ class Probe:
 def probe(scratch: Path, roots: Iterable[str]) -> Probe:
     """Try a sealed overlay, then a seal alone, with scratch in the given folder."""
     if sys.platform != "linux":
-        return Probe(seal_reason=f"namespaces exist on Linux only, this is {sys.platform}")
+        return Probe(seal_reason=f"namespaces exist only on Linux, and this is {sys.platform}")
     bwrap = find_bwrap()
     if bwrap is None:
         return Probe(
@@ -161,7 +161,7 @@ def probe(scratch: Path, roots: Iterable[str]) -> Probe:
         None if seal_reason else seal,
         seal_reason=seal_reason,
         overlay_reason=overlay_reason,
-        advice=_advise() if seal_reason else "let TMPDIR name a folder on a disk that is not itself an overlay",
+        advice=_advise() if seal_reason else "set TMPDIR to a folder on a disk that is not itself an overlay",
     )
 
 

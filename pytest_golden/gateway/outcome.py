@@ -106,8 +106,8 @@ def _explain_unread(write_set: WriteSet) -> str:
     named = ", ".join(f"{file.path!r} of {file.size_bytes:,} bytes" for file in unread[:_MOST_NAMED])
     more = f" and {len(unread) - _MOST_NAMED} more" if len(unread) > _MOST_NAMED else ""
     return (
-        f"it left files with more holes than are hashed ({MOST_HOLES_BYTES >> 30} GiB in a run): {named}{more};"
-        " write them smaller, remove them in `after:`, or put what is no output below $TMPDIR"
+        f"it left sparse files with more than {MOST_HOLES_BYTES >> 30} GiB of holes, too many to hash: {named}{more};"
+        " make them smaller, remove them in `after:`, or write files that are not outputs below $TMPDIR"
     )
 
 

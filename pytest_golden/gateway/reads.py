@@ -29,7 +29,7 @@ _EVENT = struct.Struct("iIII")
 _BUFFER_BYTES = 1 << 16
 _LIMITS = {
     errno.ENOSPC: "fs.inotify.max_user_watches is reached",
-    errno.EMFILE: "fs.inotify.max_user_instances is reached, or too many files are open",
+    errno.EMFILE: "the limit fs.inotify.max_user_instances is reached, or too many files are open",
 }
 
 
@@ -86,7 +86,7 @@ class ReadRecorder:
 
     def _set_up(self) -> None:
         if sys.platform != "linux":
-            self._trouble = "only Linux tells which files are opened"
+            self._trouble = "only Linux reports which files are opened"
             return
         try:
             libc = ctypes.CDLL(None, use_errno=True)

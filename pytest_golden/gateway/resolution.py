@@ -72,7 +72,7 @@ def resolve_project(
         message = f"project_dir {project_dir} is the whole file system; name a folder"
         raise ProjectUnusableError(message, Problem.PATH_NOT_ALLOWED)
     if not file.is_relative_to(project_dir):
-        message = f"path {file} lies outside project_dir {project_dir}; set project_dir to a folder that holds it"
+        message = f"path {file} lies outside project_dir {project_dir}; set project_dir to a folder that contains it"
         raise ProjectUnusableError(message, Problem.PATH_NOT_ALLOWED)
     _require_readable(file)
     _require_readable(project_dir)
@@ -102,7 +102,7 @@ def _resolve(text: str, workspace_root: Path, key: str) -> Path:
     except OSError as error:
         raise _path_problem(error, key, text, given) from error
     except ValueError as error:
-        raise ProjectUnusableError(f"{key} {text!r} is no usable path: {error}") from error
+        raise ProjectUnusableError(f"{key} {text!r} is not a usable path: {error}") from error
     return path
 
 
@@ -133,7 +133,9 @@ def _find_python(venv: Path) -> str:
     python = venv / "bin" / "python"
     if python.exists():
         return str(python)
-    raise ProjectUnusableError(f"venv {venv} holds no Python; make it with `python -m venv {venv}` and install into it")
+    raise ProjectUnusableError(
+        f"venv {venv} contains no Python; create it with `python -m venv {venv}` and install into it"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +172,7 @@ def write_stand_ins(files: Mapping[str, bytes], project_dir: Path, folder: Path)
     for relative, content in files.items():
         original = find_regular_file(str(project_dir), relative)
         if original is None:
-            raise ProjectUnusableError(
-                f"{relative} is no regular file of {project_dir}, so nothing can stand in for it"
-            )
+            raise ProjectUnusableError(f"{relative} is not a regular file of {project_dir}, so it cannot be replaced")
         path = os.path.join(folder, relative)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         _write_file(path, content)

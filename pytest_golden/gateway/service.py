@@ -284,7 +284,7 @@ class ExecutionGateway:
             return outcome
         # The probe's overlay worked and this folder's does not: its file system cannot be a lower layer.
         again = self._run_in_view(order, place, overlay=False)
-        return _warned(again, f"ran in a copy, since an overlay failed: {outcome.message}")
+        return _warned(again, f"ran in a copy, because an overlay failed: {outcome.message}")
 
     def _run_in_view(self, order: _Order, place: Place, *, overlay: bool) -> PipelineOutcome:
         config = order.project.config

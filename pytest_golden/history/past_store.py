@@ -190,7 +190,7 @@ def read_slowdown_judge(
         with store.read() as connection:
             return SlowdownJudge(read_trends(connection, judged, facts))
     except GoldenError as error:
-        return SlowdownJudge(trouble=f"earlier runs cannot be asked: {error}")
+        return SlowdownJudge(trouble=f"earlier runs cannot be read: {error}")
 
 
 def read_medians(connection: Connection, projects: Collection[str]) -> dict[str, float]:

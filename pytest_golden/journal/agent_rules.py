@@ -61,7 +61,7 @@ def parse_rules(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Rule
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise ValueError(f"rules: a mapping of agents is wanted, not {show(given)}")  # noqa: TRY004 - one kind of refusal
+        raise ValueError(f"rules: this must be a mapping of agents, not {show(given)}")  # noqa: TRY004 - one kind of refusal
     rules: dict[str, Rules] = {}
     findings = []
     for agent_id, record in given.items():

@@ -30,7 +30,7 @@ def _check_minutes(value: Any) -> int | float:
 
 def _check_hint(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not value:
-        raise kinds.wrong(f"a mapping with a key at least is wanted, not {show(value)}")
+        raise kinds.wrong(f"this must be a mapping with at least one key, not {show(value)}")
     problem = find_problem({kinds.check_text(key): item for key, item in value.items()})
     if problem:
         raise kinds.wrong(problem)
@@ -71,7 +71,7 @@ def read_expectations(given: Any, *, entry_id: str, timestamp: datetime) -> tupl
         ValueError: what is wrong with them and where, all at once.
     """
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise ValueError(f"expectations: a list of mappings is wanted, not {show(given)}; write it in brackets")  # noqa: TRY004 - one kind of refusal
+        raise ValueError(f"expectations: this must be a list of mappings, not {show(given)}; write it in brackets")  # noqa: TRY004 - one kind of refusal
 
     def read(record: Any) -> Expectation:
         return _make(_check_record(record), entry_id, timestamp)

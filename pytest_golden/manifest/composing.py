@@ -30,9 +30,9 @@ _TOO_DEEP = f"nested more than {_DEEPEST} levels deep; a manifest needs no more 
 _HINTS = {
     # libyaml has a limit of its own since 0.2.6, and looks ahead.
     "maximum nesting depth": _TOO_DEEP,
-    "mapping values are not allowed": 'quote a text that holds ": "',
+    "mapping values are not allowed": 'quote a text that contains ": "',
     "cannot start any token": "indent with blanks, not tabs, and quote a text that begins with %, @ or `",
-    "while parsing a flow": "close the bracket or brace that is open, and put commas between what stands in it",
+    "while parsing a flow": "close the open bracket or brace, and put commas between its items",
     "did not find expected key": "check the indentation and the quotes above",
     "expected <block end>": "check the indentation and the quotes above",
     "while scanning an a": "quote a text that begins with * or &",
@@ -258,11 +258,11 @@ class _Composer:
         key = value.text if isinstance(value, Unquoted) else value
         if not isinstance(key, str):
             if key is not UNREADABLE:
-                self.refuse(offset, f"a key must be a text, not {show(value)}; quote what stands in braces or brackets")
+                self.refuse(offset, f"a key must be a text, not {show(value)}; quote what is in braces or brackets")
             return None
         if key in known:
             line = _spot(known[key]).line
-            message = f"the key {show(key)} is doubled, it stands in line {line} already; remove one of the two"
+            message = f"the key {show(key)} is a duplicate of the one in line {line}; remove one of the two"
             self.refuse(offset, message)
             return None
         known[key] = offset

@@ -210,7 +210,7 @@ def record_of(table: Table) -> Kind:
     def check(value: Any) -> dict[str, Any]:
         record = vars(value) if is_dataclass(value) and not isinstance(value, Unquoted) else value
         if not isinstance(record, Mapping):
-            raise wrong(f"a mapping is wanted, not {show(value)}; its keys are {', '.join(table.keys)}")
+            raise wrong(f"this must be a mapping, not {show(value)}; its keys are {', '.join(table.keys)}")
         clean, findings = collect(record, table)
         if findings:
             raise WrongValueError(findings)
@@ -307,7 +307,7 @@ def check_tag(value: Any) -> str:
     """Check a tag: it becomes a pytest marker, and must not be one that pytest itself acts on."""
     tag = check_name(value)
     if tag in RESERVED_TAGS:
-        raise wrong(f"the tag {tag!r} has a meaning of its own in pytest; choose another word")
+        raise wrong(f"the tag {tag!r} already has a meaning in pytest; choose another word")
     return tag
 
 
@@ -323,10 +323,10 @@ def _say_not_text(value: Any) -> str:
     if isinstance(value, Unquoted) and not value.text:
         return "has no value; write a text or remove the key"
     if isinstance(value, Unquoted):
-        return f'YAML reads {value.text} as a {value.kind}, and a text is wanted; quote it: "{value.text}"'
+        return f'YAML reads {value.text} as a {value.kind}, but a text is required; quote it: "{value.text}"'
     if isinstance(value, Mapping) and len(value) == 1:
-        return 'a text is wanted, not a mapping; quote a text that holds ": " or stands in braces'
-    return f"a text is wanted, not {show(value)}"
+        return 'this must be a text, not a mapping; quote a text that contains ": " or is in braces'
+    return f"this must be a text, not {show(value)}"
 
 
 def _check_flag(value: Any) -> bool:
@@ -384,7 +384,7 @@ def _check_readable(read: Callable[[str], object], value: Any) -> str:
 def _check_list(value: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         hint = f"write it in brackets: [{show(value)}]" if isinstance(value, str) else "write [] for none"
-        raise wrong(f"a list is wanted, not {show(value)}; {hint}")
+        raise wrong(f"this must be a list, not {show(value)}; {hint}")
     return tuple(value)
 
 
@@ -398,7 +398,7 @@ def _check_command(value: Any) -> tuple[str, ...]:
                 f"cannot be split as a shell would: {error}; close the quote, or write the command as a list"
             ) from None
     elif not isinstance(value, list | tuple):
-        raise wrong(f"a command is wanted, not {show(value)}; write a list of texts, or one text")
+        raise wrong(f"this must be a command, not {show(value)}; write a list of texts, or one text")
     words = check_each(value, check_argument)
     if not value or (words and not words[0].strip()):
         raise wrong("is empty; write the program and its arguments")
@@ -410,7 +410,7 @@ def _check_steps(value: Any) -> str | tuple[str, ...]:
     if names == ("auto",):
         return "auto"
     if "auto" in names:
-        raise wrong("auto stands alone; remove it from the list, or the others")
+        raise wrong("auto cannot be combined with others; remove it from the list, or remove the others")
     return names
 
 
@@ -427,7 +427,7 @@ def _check_variable_value(value: Any) -> str:
 
 def _check_environment(value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
-        raise wrong(f"a mapping is wanted, not {show(value)}; write it as {{TZ: UTC}}")
+        raise wrong(f"this must be a mapping, not {show(value)}; write it as {{TZ: UTC}}")
     clean: dict[str, str] = {}
     findings: list[Finding] = []
     for name, text in value.items():

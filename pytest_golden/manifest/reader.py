@@ -155,7 +155,7 @@ class _Assembly:
             return {}
         if not isinstance(value, dict):
             some = ", ".join(list(table.keys)[:2])
-            self._note([Finding((), f"a mapping is wanted, not {show(value)}; write its keys: {some}, ...")], *above)
+            self._note([Finding((), f"this must be a mapping, not {show(value)}; write its keys: {some}, ...")], *above)
             return {}
         clean, findings = collect(value, table)
         self._note(findings, *above)
@@ -166,7 +166,7 @@ class _Assembly:
         if isinstance(value, list):
             return value
         if not _is_null(value):
-            self._note([Finding((key,), f"a list is wanted, not {show(value)}; begin each item with a dash")])
+            self._note([Finding((key,), f"this must be a list, not {show(value)}; begin each item with a dash")])
         return []
 
     def _read_projects(self, top: Mapping[str, Any]) -> list[rules.Declared]:
@@ -213,7 +213,7 @@ class _Assembly:
         root = Path(declared)
         if model.is_absolute_path(declared) and not root.is_absolute():
             self._note(
-                [Finding(("workspace_root",), f"{show(declared)} is a path of Windows; write a relative one here")]
+                [Finding(("workspace_root",), f"{show(declared)} is a Windows path; write a relative path here")]
             )
             return folder
         try:

@@ -280,7 +280,7 @@ def check_regex(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> None:
             warnings.simplefilter("ignore")
             re.compile(pattern, flags)
     except (re.error, OverflowError, RecursionError) as error:
-        advice = "put a backslash before what is meant literally"
+        advice = "put a backslash before characters that are meant literally"
         raise ValueError(f"{show(pattern)} is not a regular expression: {error}; {advice}") from None
 
 

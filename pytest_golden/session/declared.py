@@ -95,7 +95,7 @@ def read_declared(settings: GoldenSettings, default_manifest: Path, rootdir: Pat
 
 def _read_file(path: Path, rootdir: Path, workspace: Path | None) -> Declared:
     if not path.exists():
-        message = f"{path} is not there, so no golden projects are declared: run `golden init` to write a first one."
+        message = f"{path} does not exist, so no golden projects are declared: run `golden init` to write a first one."
         raise SettingsError(message)
     manifest = load_manifest(path)
     if workspace is not None:

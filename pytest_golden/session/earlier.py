@@ -87,7 +87,7 @@ class EarlierRuns:
 def _know_no_slowdowns() -> SlowdownJudge:
     from pytest_golden.regression.slowdown import SlowdownJudge
 
-    return SlowdownJudge(trouble="no store keeps how long earlier runs took")
+    return SlowdownJudge(trouble="no store has the durations of earlier runs")
 
 
 class GoldenHistory:
@@ -196,7 +196,7 @@ class GoldenHistory:
                 return ask(connection)
         except Exception as error:
             # Whatever an earlier run or another program has left there, the verdict of this run stands.
-            self._warn(f"earlier runs cannot be asked: {error}")
+            self._warn(f"earlier runs cannot be read: {error}")
             return None
 
 

@@ -58,7 +58,7 @@ def join_fleet(session: GoldenSession, earlier: EarlierRuns, say: Callable[[str]
     if settings.gateway is None or config.option.collectonly or not session.declared.projects:
         return None
     if find_spec("distributed") is None:
-        message = f"{_FLAG} wants Dask, which is not installed here: pip install 'pytest-golden-projects[dask]'"
+        message = f"{_FLAG} needs Dask, which is not installed here: pip install 'pytest-golden-projects[dask]'"
         raise SettingsError(message)
     from pytest_golden.fleet.cluster import Cluster, find_address
 
@@ -113,16 +113,16 @@ def _make_gateway(asked: GoldenSession, earlier: EarlierRuns, cluster: Any) -> A
 
 def _refuse_combinations(config: pytest.Config, settings: GoldenSettings) -> None:
     refused = {
-        "-n": (is_worker(config) or is_distributed(config), "the fleet runs projects side by side already"),
+        "-n": (is_worker(config) or is_distributed(config), "the fleet already runs projects in parallel"),
         "--golden-update": (
             settings.update,
-            "what is accepted is looked at where the pipeline ran: accept it in a gate of one machine",
+            "a person must look at the outputs where the pipeline ran: accept them in a gate on one machine",
         ),
-        "--golden-reads": (settings.reads, "a worker sees what others read at the same time"),
+        "--golden-reads": (settings.reads, "a worker also sees what other projects read at the same time"),
     }
     for option, (is_given, why) in refused.items():
         if is_given:
-            message = f"{option} does not go together with {_FLAG}, since {why}: leave one of them out."
+            message = f"{option} cannot be used with {_FLAG}, because {why}: leave one of them out."
             raise SettingsError(message)
 
 
@@ -138,7 +138,7 @@ def _refuse_plugged_in(config: pytest.Config) -> None:
     }
     for name, answers in plugged.items():
         if any(answers):
-            message = f"{name} is implemented here, and its objects cannot travel to the workers of {_FLAG}: leave one of them out."
+            message = f"{name} is implemented here, and its objects cannot be sent to the workers of {_FLAG}: leave one of them out."
             raise SettingsError(message)
 
 

@@ -88,7 +88,7 @@ def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]
         yield f"golden sandbox: {error}"
         return
     if abilities is None:
-        yield "golden sandbox: a plugged-in gateway, which says nothing about itself"
+        yield "golden sandbox: a gateway from a plug-in, which does not describe itself"
         return
     if abilities.view == FLEET_VIEW:
         yield f"golden fleet: {abilities.view_reason}"
@@ -114,7 +114,7 @@ def describe_selection(selection: Selection | None, *, in_full: bool) -> Iterato
     if in_full:
         yield from (make_visible(f"  {name} runs: {why}") for name, why in selection.why.items())
     if selection.forewarnings:
-        yield "golden: broke before, when files that changed now were changed:"
+        yield "golden: earlier changes of the same files broke:"
         yield from (make_visible(f"  {line}") for line in selection.forewarnings)
 
 

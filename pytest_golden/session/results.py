@@ -314,7 +314,7 @@ class FloorCheck:
         except ManifestError as error:
             told = f"the manifest of the base {base.ref} cannot be read, so the floor cannot be compared: {error}"
             if not self.is_accepted:
-                message = f"{told}\nA person may go on with --golden-floor=accept."
+                message = f"{told}\nA person may continue with --golden-floor=accept."
                 raise GoldenError(message) from None
             self.notes.append(told)
             return None

@@ -177,7 +177,7 @@ class GoldenRecording:
             self.warn(f"this run is not recorded: {error}")
             return
         if place.is_own and folder.name != STATE_FOLDER:
-            told = f"{STATE_FOLDER} cannot be written, so this run is remembered in {place.location}"
+            told = f"{STATE_FOLDER} cannot be written, so this run is recorded in {place.location}"
             self._say(f"golden: {told}; see it with `golden history --store {place.location}`")
         has_substitute = place.is_own and folder.name == STATE_FOLDER
         substitute = state_folder.find_substitute(folder.parent) if has_substitute else None
@@ -347,7 +347,7 @@ class GoldenRecording:
 
                 reword(store, os.environ, self._say)
         except KeyboardInterrupt:
-            self._say("golden: learning was interrupted; the next gate goes on with it")
+            self._say("golden: learning was interrupted; the next gate continues it")
         except Exception as error:
             # The verdict stands, and an exception here would replace pytest's exit code.
             self._say(f"golden: nothing was learned from this run: {error}")

@@ -48,7 +48,7 @@ class SessionShard:
         mine = sum(map(self.has, self.plan.shards))
         told = f"golden: shard {self.shard}, {mine} of {len(self.plan.shards)} projects"
         if self.source is None:
-            return f"{told}, parted by number: there is no plan of shards"
+            return f"{told}, distributed by number: there is no shard plan"
         seconds = total_seconds(self.plan)
         times = f"about {format_elapsed(seconds[self.shard.index - 1])} of {format_elapsed(sum(seconds))}"
         return f"{told}, {times} by {os.path.relpath(self.source)}"
@@ -99,8 +99,8 @@ def find_shard(settings: GoldenSettings, declared: Declared) -> SessionShard | N
     plan = ShardPlan(shard.count) if source is None else read_plan(source)
     if plan.count != shard.count:
         raise SettingsError(
-            f"{source} is a plan of {plan.count} shards, and --golden-shard says {shard}: give I/{plan.count}, "
-            f"or plan anew with `golden shards plan --shards {shard.count}`."
+            f"{source} is a plan for {plan.count} shards, but --golden-shard is {shard}: use I/{plan.count}, "
+            f"or make a new plan with `golden shards plan --shards {shard.count}`."
         )
     projects = tuple(declared.projects.values())
     facts = {SHARD: str(shard), MANIFEST_DIGEST: _digest(projects)}

@@ -125,7 +125,7 @@ class GoldenTerminal:
             lines += self._parts.notes
             lines += header.describe_selection(self._parts.earlier.selection, in_full=self._verbosity > 0)
             lines += [
-                "golden: --golden-update accepts the present outputs as baselines"
+                "golden: --golden-update accepts the current outputs as baselines"
             ] * self._session.settings.update
         return lines + [f"golden: WARNING: {warning}" for warning in self._parts.warnings]
 

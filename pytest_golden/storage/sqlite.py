@@ -152,7 +152,7 @@ def _prepare_place(path: Path, *, only_reads: bool) -> None:
         elif not path.exists():
             raise describe(str(path), StorageTrouble.GONE)
     except (FileExistsError, NotADirectoryError):
-        raise StorageError(f"the store {path}: {path.parent} is no folder; give another path") from None
+        raise StorageError(f"the store {path}: {path.parent} is not a folder; use another path") from None
     except OSError as error:
         raise explain(str(path), error) from error
 
@@ -384,9 +384,9 @@ def made_whole(target: Path) -> Iterator[Path]:
         StorageError: the target exists or cannot be made.
     """
     if os.path.lexists(target):
-        raise StorageError(f"{target} is there already; give the name of a new file")
+        raise StorageError(f"{target} already exists; give the name of a new file")
     if not target.parent.is_dir():
-        raise StorageError(f"{target.parent} is no folder; make it, or give a file in another one")
+        raise StorageError(f"{target.parent} is not a folder; create it, or give a file in another folder")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         yield draft
@@ -456,7 +456,7 @@ def _publish(draft: Path, target: Path) -> None:
     try:
         target.hardlink_to(draft)
     except FileExistsError:
-        raise StorageError(f"{target} is there already; give the name of a new file") from None
+        raise StorageError(f"{target} already exists; give the name of a new file") from None
     except OSError:
         # A file system without links.
         draft.rename(target)

@@ -133,7 +133,7 @@ def test_required_projects_that_are_not_there_are_a_problem(golden: Golden, fold
     (folder / "golden_projects.yaml").write_text("require_golden_projects: true\n")
     ran = golden("check")
     assert ran.code == 1
-    assert "golden_projects.yaml:1: golden projects are required and none is declared" in ran.out
+    assert "golden_projects.yaml:1: golden projects are required, but none is declared" in ran.out
 
 
 def test_workspace_root_that_is_not_there_is_a_problem(golden: Golden, folder: Path) -> None:

@@ -38,7 +38,7 @@ def test_recognised_pipelines_are_declared_and_next_steps_told(golden_process: G
 def test_nothing_recognised_gives_a_template_with_an_example(golden: Golden, folder: Path) -> None:
     ran = golden("init")
     assert ran.code == 0
-    assert "no pipeline was recognised for certain" in ran.out
+    assert "no pipeline was recognized with certainty" in ran.out
     text = (folder / "golden_projects.yaml").read_text()
     assert load_manifest(folder / "golden_projects.yaml").projects == ()
     uncommented = text.replace("  # - name", "  - name").replace("  #   path", "    path")
@@ -140,7 +140,7 @@ def test_missing_program_is_told(golden: Golden) -> None:
         ("", "has no command"),
         ("python 'etl.py", "No closing quotation"),
         ("python etl.py | tee log", "sh -c"),
-        ("python a.py && python b.py", "'&&' means nothing"),
+        ("python a.py && python b.py", "'&&' has no meaning"),
     ],
 )
 def test_text_that_is_no_command_is_bad_input(golden: Golden, command: str, said: str) -> None:

@@ -123,7 +123,7 @@ def test_orphans_are_listed_and_explained(golden: Golden, folder: Path) -> None:
     golden("journal", "log-outcome", entry, "success", "--expect", GREEN)
     told = golden("journal", "signal", "ci", "positive", "green <b>", "--data", '{"pr": 43}').out
     signal = told.partition(":")[0]
-    assert told == f"{signal}: no entry is concerned; it waits as an orphan\n"
+    assert told == f"{signal}: no entry matches; it waits as an orphan\n"
     lines = golden("journal", "orphans").out.splitlines()
     assert lines[0].split() == ["when", "source", "type", "summary", "id"]
     assert "green <b>" in lines[1]
@@ -138,7 +138,7 @@ def test_orphans_are_listed_and_explained(golden: Golden, folder: Path) -> None:
 def test_an_explanation_marks_what_was_taken_and_counts_the_rest(golden: Golden, folder: Path) -> None:
     entry = begin(golden)
     alone = golden("journal", "signal", "ci", "neutral", "x", "--entry", entry).out.partition(":")[0]
-    assert "no expectation was in question" in golden("journal", "explain", alone).out
+    assert "no expectation was a candidate" in golden("journal", "explain", alone).out
     for first, count, told in ((0, 30, "and 20 more that were open\n"), (30, 120, "and 90 or more that were open\n")):
         wishes = json.dumps([{"description": "d", "match_hint": {"pr": first + number}} for number in range(count)])
         golden("journal", "log-outcome", entry, "success", "--expect", wishes)
@@ -178,7 +178,7 @@ def test_a_summary_counts_by_type_and_day(golden: Golden, folder: Path) -> None:
 def test_a_sweep_counts_what_it_resolves(golden: Golden, folder: Path) -> None:
     entry = begin(golden)
     golden("journal", "log-outcome", entry, "success", "--expect", '{"description": "d", "expires_minutes": 0.00001}')
-    assert golden("journal", "sweep").out == "1 expectation resolved, since the time was over\n"
+    assert golden("journal", "sweep").out == "1 expectation resolved as expired\n"
     assert golden("journal", "sweep").out == "nothing was due\n"
 
 
@@ -227,7 +227,7 @@ def test_rules_come_from_a_file(golden: Golden, folder: Path, monkeypatch: pytes
     [
         ("builder: {all_expird: success}", "rules.builder: unknown key 'all_expird'; did you mean 'all_expired'?"),
         ("builder: [", "line 1 are no YAML"),
-        ("- builder", "a mapping of agents is wanted"),
+        ("- builder", "must be a mapping of agents"),
         (None, "cannot be read: No such file"),
     ],
 )
@@ -247,8 +247,8 @@ def test_rules_that_cannot_be_used_are_refused(golden: Golden, folder: Path, con
         ("log-outcome entry_none success", "the journal has no entry 'entry_none'"),
         ("log-outcome {entry} good", "result 'good' is unknown: give one of success, failure, partial, unknown"),
         ("log-outcome {entry} success --agent critic", "is another agent's, not of 'critic'"),
-        ("log-outcome {entry} success --expect '{{'", "--expect is no JSON"),
-        ("log-outcome {entry} success --expect 3", "a mapping is wanted, not 3"),
+        ("log-outcome {entry} success --expect '{{'", "--expect is not JSON"),
+        ("log-outcome {entry} success --expect 3", "this must be a mapping, not 3"),
         (
             'log-outcome {entry} success --expect \'{{"description": "d", "expires_minutes": 0}}\'',
             "not a number of minutes",

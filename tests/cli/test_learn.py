@@ -106,7 +106,7 @@ def test_changes_that_broke_a_project_before_are_told_before_they_are_run(
 ) -> None:
     good, bad, _ = git(gate.folder, "log", "--format=%H").splitlines()
     assert golden("recall", "--diff", "main").out == (
-        "0 files changed since main: no golden project is known to have broken by that\n"
+        "0 files changed since main: no golden project is known to have broken after such a change\n"
     )
     (gate.folder / "etl" / "load.py").write_text("# an edit\n")
     told = golden("recall", "--diff", "main").out.splitlines()

@@ -274,7 +274,7 @@ def test_superseded_lesson_names_the_later_one(golden: Golden, kept: Path) -> No
         (["show", " "], "the id of a lesson"),
         (["show"], "the following arguments are required: ID"),
         (["approve", RENAMED.id, "--by", " "], "by must be text that is not blank"),
-        (["prune"], "nothing says which are to go: give --older-than, --keep or --harmful"),
+        (["prune"], "say which lessons to remove: give --older-than, --keep or --harmful"),
         (["prune", "--keep", "0"], "--keep 0 cannot be used"),
         (["prune", "--older-than", "soon"], "--older-than soon is no time"),
         (["list", "--store", ""], "--store is empty"),

@@ -66,7 +66,7 @@ def test_wrong_environment_variable_is_bad_input(golden: Golden, monkeypatch: py
     monkeypatch.setenv("GOLDEN_SANDBOX", "bunker")
     ran = golden("doctor")
     assert ran.code == 2
-    assert "GOLDEN_SANDBOX: 'bunker' is none of auto, overlay, copy" in ran.err
+    assert "GOLDEN_SANDBOX: 'bunker' is not one of auto, overlay, copy" in ran.err
 
 
 def test_many_mistakes_in_a_manifest_are_still_one_sentence(golden: Golden, folder: Path) -> None:

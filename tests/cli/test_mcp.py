@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     ("words", "told"),
     [
         (("--port", "99999", "--http"), "give a number from 0 to 65535"),
-        (("--port", "8000"), "--host and --port are for --http"),
-        (("--host", "127.0.0.1"), "--host and --port are for --http"),
+        (("--port", "8000"), "--host and --port work only with --http"),
+        (("--host", "127.0.0.1"), "--host and --port work only with --http"),
         (("--host", "", "--http"), "--host is empty"),
-        (("--agent", "golden"), "the gate itself is called so"),
-        (("--agent", " GOLDEN "), "the gate itself is called so"),
-        (("--agent", "gol\u200bden"), "the gate itself is called so"),
+        (("--agent", "golden"), "this name belongs to the gate"),
+        (("--agent", " GOLDEN "), "this name belongs to the gate"),
+        (("--agent", "gol\u200bden"), "this name belongs to the gate"),
         (("--agent", ""), "--agent"),
         (("--session", " "), "--session"),
         (("--agent", "x" * 1000), "--agent has 1,000 bytes"),
@@ -49,7 +49,7 @@ def test_bad_input_is_told_in_one_sentence_before_anything_is_served(
 
 def test_the_agent_comes_from_the_environment_too(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOLDEN_AGENT", "golden")
-    assert "the gate itself is called so" in golden("mcp").err
+    assert "this name belongs to the gate" in golden("mcp").err
 
 
 def test_a_newer_store_is_refused(golden: Golden, folder: Path) -> None:

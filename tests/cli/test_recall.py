@@ -89,13 +89,13 @@ def test_passes_are_told_as_memories(golden: Golden, recorded: Path) -> None:
 
 
 def test_what_is_told_can_be_narrowed(golden: Golden, recorded: Path) -> None:
-    assert "nothing is known of this" in golden("recall", BOOM, "--project", "stock").out
+    assert "nothing is known about this" in golden("recall", BOOM, "--project", "stock").out
     assert golden("recall", "column fire", "--limit", "1", "--json").json["seen"][1:] == []
 
 
 def test_nothing_known_is_no_error(golden: Golden, recorded: Path) -> None:
     ran = golden("recall", "zebra")
-    assert (ran.code, ran.out) == (0, "nothing is known of this\n")
+    assert (ran.code, ran.out) == (0, "nothing is known about this\n")
     assert golden("recall", "zebra", "--json").json == {
         "text": "zebra",
         "recall_id": None,
@@ -134,7 +134,7 @@ def test_lessons_come_first(golden: Golden, recorded: Path) -> None:
 def test_store_can_be_named(golden: Golden, recorded: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     Store.open(other).close()
-    assert golden("recall", BOOM, "--store", str(other)).out == "nothing is known of this\n"
+    assert golden("recall", BOOM, "--store", str(other)).out == "nothing is known about this\n"
 
 
 @pytest.mark.parametrize(

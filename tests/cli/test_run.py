@@ -156,7 +156,7 @@ def test_shell_goes_with_no_result(golden: Golden, three_projects: Path) -> None
     for option in ("--json", "--keep"):
         ran = golden("run", "good", "--shell", option)
         assert ran.code == 2
-        assert "--shell goes neither with --json nor with --keep" in ran.err
+        assert "--shell cannot be used with --json or --keep" in ran.err
 
 
 def test_live_line_shows_the_project_and_its_step_and_goes_away(folder: Path) -> None:

@@ -61,7 +61,7 @@ def test_without_a_store_it_is_planned_by_number(golden: Golden, declared: Path)
     shown = golden("shards", "plan", "--shards", "1")
     assert shown.out.splitlines()[1:] == [
         "  1/1      3 projects",
-        "no duration of them is recorded",
+        "none of them has a recorded duration",
     ]
 
 
@@ -70,7 +70,7 @@ def test_projects_that_never_passed_are_counted(golden: Golden, declared: Path) 
     told = golden("shards", "plan", "--shards", "3", "--store", "store.db")
     assert told.out.splitlines()[-2:] == [
         "  3/3      0 projects  about 0.0s",
-        "2 of them have no recorded pass, and are taken to be as long as the median of the others",
+        "2 of them have no recorded pass, and count as the median of the others",
     ]
 
 

@@ -66,7 +66,7 @@ def test_damaged_store_is_exit_1(golden: Golden, recorded: Path) -> None:
     assert ": damaged, " in ran.out
     assert "the search index differs from the memories in 1 rows; `golden store upgrade` builds it again" in ran.out
     ran = golden("store", "upgrade")
-    assert (ran.code, "and was made again" in ran.out) == (0, True)
+    assert (ran.code, "and was rebuilt" in ran.out) == (0, True)
     assert golden("store", "check").code == 0
     assert golden("store", "upgrade", "--json").json == {"store": str(recorded), "version": HEAD, "repaired": None}
     recorded.write_bytes(b"garbage " * 1000)
@@ -82,7 +82,7 @@ def test_backup_is_a_store(golden: Golden, recorded: Path, folder: Path) -> None
     assert ran.out.startswith(f"copied {recorded} to copy.db, ")
     assert golden("store", "check", "--store", "copy.db", "--json").json["tables"]["documents"] == 1
     ran = golden("store", "backup", "copy.db", "--json")
-    assert (ran.code, ran.json) == (2, {"error": "copy.db is there already; give the name of a new file"})
+    assert (ran.code, ran.json) == (2, {"error": "copy.db already exists; give the name of a new file"})
     told = golden("store", "backup", "other.db", "--json").json
     assert told == {"store": str(recorded), "file": "other.db", "size_bytes": (folder / "other.db").stat().st_size}
 
@@ -154,7 +154,7 @@ def test_store_on_a_server_is_made_checked_and_not_backed_up(golden: Golden, pos
     assert "golden store copy --to FILE" in ran.err
     postgres.execute("INSERT INTO memory_words (number, words) VALUES (7, 'load')", name_database(url))
     assert golden("store", "check", "--store", url).code == 1
-    assert "made again" in golden("store", "upgrade", "--store", url).out
+    assert "was rebuilt" in golden("store", "upgrade", "--store", url).out
     assert golden("store", "check", "--store", url).code == 0
 
 

@@ -198,7 +198,7 @@ def test_export_gives_all_of_it(golden: Golden, store: Path, folder: Path) -> No
     assert ran.out == "wrote 3 steps of traj_a3 to made.jsonl\n"
     assert read_trajectory(folder / "made.jsonl").to_dict() == told
     ran = golden("trajectory", "export", "traj_a3", "made.jsonl")
-    assert (ran.code, "made.jsonl is there already" in ran.err) == (2, True)
+    assert (ran.code, "made.jsonl already exists" in ran.err) == (2, True)
     ran = golden("trajectory", "export", "traj_a3", "other.jsonl", "--json")
     assert ran.json == {"id": "traj_a3", "file": "other.jsonl", "total_steps": 3}
 
@@ -235,7 +235,7 @@ def test_without_a_store_it_says_what_makes_one(golden: Golden) -> None:
 
 def test_export_needs_a_folder_that_is_there(golden: Golden, store: Path) -> None:
     ran = golden("trajectory", "export", "sales", "nowhere/sales.jsonl")
-    assert (ran.code, ran.err) == (2, "golden: nowhere is no folder; make it, or give a file in another one\n")
+    assert (ran.code, ran.err) == (2, "golden: nowhere is not a folder; create it, or give a file in another folder\n")
 
 
 @pytest.mark.parametrize("words", [(), ("show",), ("look", "sales"), ("show", "sales", "--limit", "0")])

@@ -365,7 +365,7 @@ def test_a_root_that_is_gone_fails_before_anything_is_called(cycle: Cycle, monke
     runner = cycle.make()
     cycle.root.rmdir()
     state = runner.run()
-    assert "is no folder" in reasons(state)[CycleStep.ENV_VALIDATION][1]
+    assert "is not a folder" in reasons(state)[CycleStep.ENV_VALIDATION][1]
     assert get_final_status(state) == "FAILURE"
     assert cycle.called == []
 

@@ -199,7 +199,7 @@ def test_place_where_no_store_can_be_goes_to_the_spool(place: Place) -> None:
     begun = begin("one")
     place.run(begun, location=place.folder / "file" / "golden.db")
 
-    assert "is no folder" in place.warned[0]
+    assert "is not a folder" in place.warned[0]
     assert begun.run_id in {file.stem for file in place.spool.files()}
 
 

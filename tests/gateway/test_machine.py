@@ -95,7 +95,7 @@ def test_scratch_is_never_inside_the_project(machine: Callable[..., Machine], te
 
 def test_project_that_holds_every_place_is_refused(machine: Callable[..., Machine]) -> None:
     with pytest.raises(
-        ProjectUnusableError, match="holds every folder that scratch could lie in; set TMPDIR"
+        ProjectUnusableError, match="contains every folder that could hold scratch files; set TMPDIR"
     ) as caught:
         machine().choose_place(Path("/"))
     assert caught.value.problem is Problem.PATH_NOT_ALLOWED
@@ -152,7 +152,7 @@ def test_without_user_namespaces_there_are_copies_and_the_reason(run_elsewhere: 
     assert reasons[-1].startswith("to get better: ")
     problem, message = facts["overlay"]["uses"]
     assert problem == "sandbox_unavailable"
-    assert message.startswith("--golden-sandbox=overlay is demanded and does not work here (")
+    assert message.startswith("--golden-sandbox=overlay is required but does not work here (")
 
 
 #: A machine whose temporary folders all lie on an overlay, as in a container.
@@ -197,7 +197,7 @@ def test_scratch_on_overlays_everywhere_means_sealed_copies_and_how_to_get_bette
     auto = facts["auto"]
     assert (auto["view"], auto["seal"], auto["uses"], auto["place"]) == ("copy", "namespaces", False, temporary)
     assert auto["reasons"][0].startswith("an overlay does not work here: ")
-    assert auto["reasons"][-1] == "to get better: let TMPDIR name a folder on a disk that is not itself an overlay"
+    assert auto["reasons"][-1] == "to get better: set TMPDIR to a folder on a disk that is not itself an overlay"
     assert facts["overlay"]["uses"][0] == "sandbox_unavailable"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.service import ExecutionGateway
     from tests.gateway.conftest import MakeProject
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports which files are opened")
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_too_many_folders_and_another_system_are_said_once(checkout: Path, monke
     other = ReadRecorder(checkout)
     other.begin()
     assert other.end(checkout / "own") is None
-    assert other.take_warnings() == ("reads are not recorded: only Linux tells which files are opened",)
+    assert other.take_warnings() == ("reads are not recorded: only Linux reports which files are opened",)
 
 
 @pytest.mark.parametrize("view", ["overlay", "copy"])

@@ -84,7 +84,7 @@ def test_mounts_and_passed_files_are_resolved(workspace: Path, home: Path) -> No
         ({"path": "/etc/passwd", "project_dir": "project"}, Problem.PATH_NOT_ALLOWED, "lies outside project_dir"),
         ({"path": "project/../../a.sh", "project_dir": "project"}, Problem.PATH_NOT_FOUND, "does not exist"),
         ({"venv": ".venv"}, Problem.PATH_NOT_FOUND, "venv .venv does not exist"),
-        ({"venv": "project"}, Problem.PATH_NOT_FOUND, "holds no Python"),
+        ({"venv": "project"}, Problem.PATH_NOT_FOUND, "contains no Python"),
         ({"mounts": [{"path": "/gone"}]}, Problem.PATH_NOT_FOUND, "mounts /gone does not exist"),
         ({"pass_files": ["~/gone"]}, Problem.PATH_NOT_FOUND, "pass_files ~/gone does not exist"),
         ({"path": "x" * 300}, Problem.PATH_NOT_FOUND, "cannot be resolved"),
@@ -110,7 +110,7 @@ def test_loop_of_symlinks_is_said(workspace: Path) -> None:
 def test_path_with_a_null_byte_is_no_path(workspace: Path) -> None:
     config = GoldenProjectConfig("a", "project/a.sh")
     object.__setattr__(config, "path", "a\0b")
-    with pytest.raises(ProjectUnusableError, match="is no usable path"):
+    with pytest.raises(ProjectUnusableError, match="is not a usable path"):
         resolve_project(config, workspace)
 
 
@@ -221,7 +221,7 @@ def test_only_a_regular_file_of_the_project_has_stand_ins(name: str, project_dir
     (project_dir / "link").symlink_to("config")
     (project_dir / "out").symlink_to("sql")
     (project_dir / "sql" / "x").write_text("x")
-    with pytest.raises(ProjectUnusableError, match="no regular file of") as caught:
+    with pytest.raises(ProjectUnusableError, match="not a regular file of") as caught:
         write_stand_ins({name: b""}, project_dir, tmp_path / "stand-ins")
     assert caught.value.problem is Problem.PATH_NOT_FOUND
 
@@ -260,4 +260,4 @@ def test_stand_in_for_nothing_is_an_outcome(
         make_project("true"), role=AgentRole.REGRESSION_GUARD, permissions=Permissions(), stand_ins={"no": b""}
     )
     assert (outcome.ending, outcome.problem) == (Ending.NOT_STARTED, Problem.PATH_NOT_FOUND)
-    assert "nothing can stand in" in outcome.message
+    assert "it cannot be replaced" in outcome.message

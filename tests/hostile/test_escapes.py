@@ -88,7 +88,7 @@ def test_file_of_holes_is_an_error_that_names_it_and_not_a_hang(view: str, run: 
     outcome = run("echo x > small; truncate -s 900G big.bin; echo told; exit 4", view=view)
     assert (outcome.ending, outcome.exit_code, outcome.stdout) == (Ending.EXITED, 4, "told\n")
     assert outcome.problem is Problem.HARNESS
-    assert "more holes than are hashed (16 GiB in a run): 'big.bin' of 966,367,641,600 bytes" in outcome.message
+    assert "more than 16 GiB of holes, too many to hash: 'big.bin' of 966,367,641,600 bytes" in outcome.message
     assert "`after:`" in outcome.message
     assert outcome.write_set.created == ("big.bin", "small")
     assert outcome.write_set.files["big.bin"].sha256 == ""

@@ -230,7 +230,7 @@ def test_gate_where_nothing_can_be_written_beside_the_manifest_records_elsewhere
     for streak in ("", "2nd pass in a row"):
         code, said = gates.run(machine=machine, environment={"TMPDIR": str(temporary)})
         assert (code, streak in said, "WARNING" in said) == (0, True, False), said
-        assert said.count(".golden cannot be written, so this run is remembered in ") == 1
+        assert said.count(".golden cannot be written, so this run is recorded in ") == 1
 
     (substitute,) = temporary.glob("pytest-golden-*")
     code, said = gates.run(environment={"TMPDIR": str(temporary)})

@@ -33,11 +33,11 @@ def test_rules_are_read_by_agent() -> None:
         ({"builder": {"all_expird": "success"}}, "rules.builder: unknown key 'all_expird'; did you mean 'all_expired'"),
         ({"builder": {"all_expired": "good"}}, "rules.builder.all_expired: 'good' is not known here; write success"),
         ({"builder": {"all_expired": "open"}}, "rules.builder.all_expired: 'open' is not known here"),
-        ({"builder": {"intent_types": [3]}}, r"rules.builder.intent_types\[0\]: a text is wanted"),
+        ({"builder": {"intent_types": [3]}}, r"rules.builder.intent_types\[0\]: this must be a text"),
         ({"builder": {"retention": {"days": 0}}}, "rules.builder.retention.days: 0 is not a whole number from 1 up"),
         ({"builder": {"retention": {"day": 1}}}, "unknown key 'day'; did you mean 'days'"),
-        ({"builder": "success"}, "rules.builder: a mapping is wanted, not 'success'"),
-        (["builder"], "rules: a mapping of agents is wanted"),
+        ({"builder": "success"}, "rules.builder: this must be a mapping, not 'success'"),
+        (["builder"], "rules: this must be a mapping of agents"),
     ],
 )
 def test_a_rule_that_there_is_not_is_refused_with_its_place(given: Any, message: str) -> None:

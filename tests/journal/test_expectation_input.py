@@ -57,7 +57,7 @@ def test_a_check_that_is_due_when_the_time_is_over_is_refused(after: Any) -> Non
         ({"desciption": "x"}, "unknown key 'desciption'; did you mean 'description'?"),
         ({"description": " "}, r"expectations\[0\].description: is empty"),
         ({"description": "a\0"}, "NUL"),
-        ({"description": 3}, "a text is wanted, not 3"),
+        ({"description": 3}, "this must be a text, not 3"),
         (
             {"description": "x", "expires_minutes": 0},
             r"expectations\[0\].expires_minutes: 0 is not a number of minutes",
@@ -72,8 +72,8 @@ def test_a_check_that_is_due_when_the_time_is_over_is_refused(after: Any) -> Non
         ({"description": "x", "polarity": "negative"}, "polarity negative wants expires_minutes"),
         ({"description": "x", "polarity": "bad"}, "'bad' is not known here; write positive or negative"),
         ({"description": "x", "critical": "yes"}, "'yes' is neither true nor false"),
-        ({"description": "x", "match_hint": {}}, "a mapping with a key at least is wanted"),
-        ({"description": "x", "match_hint": "pr"}, "a mapping with a key at least is wanted, not 'pr'"),
+        ({"description": "x", "match_hint": {}}, "must be a mapping with at least one key"),
+        ({"description": "x", "match_hint": "pr"}, "this must be a mapping with at least one key, not 'pr'"),
         ({"description": "x", "match_hint": {"": 1}}, "is empty"),
         ({"description": "x", "match_hint": {"a": {"b": 1}}}, "a must be a text, a number, true, false or null"),
         ({"description": "x", "match_hint": dict.fromkeys(map(str, range(100)), 1)}, "has 100 keys, and 1 to 99"),
@@ -84,7 +84,7 @@ def test_a_check_that_is_due_when_the_time_is_over_is_refused(after: Any) -> Non
         ({"description": "x", "check": {"command": "x"}}, "the key after is missing"),
         ({"description": "x", "check": {"after": 0, "command": "x"}}, "0 is not above 0"),
         ({"description": "x", "check": {"after": 1, "command": []}}, "is empty; write the program"),
-        ("CI is green", "a mapping is wanted, not 'CI is green'"),
+        ("CI is green", "this must be a mapping, not 'CI is green'"),
     ],
 )
 def test_a_wish_that_cannot_be_kept_is_refused_with_its_place(wish: Any, message: str) -> None:
@@ -108,7 +108,7 @@ def test_a_hint_that_only_hidden_secrets_could_answer_is_refused(hint: dict[str,
 
 @pytest.mark.parametrize("given_one", ["CI is green", {"description": "x"}, 3])
 def test_something_else_than_a_list_is_refused(given_one: Any) -> None:
-    with pytest.raises(ValueError, match="expectations: a list of mappings is wanted"):
+    with pytest.raises(ValueError, match="expectations: this must be a list of mappings"):
         read_expectations(given_one, entry_id="entry_1", timestamp=BEGIN)
 
 

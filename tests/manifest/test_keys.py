@@ -307,7 +307,7 @@ def test_a_rule_goes_with_its_comparison_whatever_the_suffix_is(rules: str) -> N
         ("{path: '${HOME}/a.csv'}", 16, "or [$] instead of $ if a folder really has that name"),
         ("{path: '%USERPROFILE%/a.csv'}", 16, "a folder named '%USERPROFILE%', because nothing is expanded here"),
         ("{path: a.csv, allow_secret: ''}", 37, "is empty"),
-        ("{path: a.csv, allow_secret: true}", 37, "a text is wanted"),
+        ("{path: a.csv, allow_secret: true}", 37, "a text is required"),
         ("{path: a, compare: exists, allow_secret: x}", 50, "allow_secret is only for outputs that become baselines"),
         ("{path: ../a.csv}", 16, "'../a.csv' leads out of project_dir"),
         ("{path: out/../../a.csv}", 16, "leads out of project_dir"),
@@ -322,7 +322,7 @@ def test_a_rule_goes_with_its_comparison_whatever_the_suffix_is(rules: str) -> N
             "'csv' is not known here; write bytes, text, json, table, image_size or exists",
         ),
         ("{path: a.csv, unordered: 1}", 34, "1 is neither true nor false"),
-        ("{path: a.csv, key: [{a: b}]}", 29, "a text is wanted"),
+        ("{path: a.csv, key: [{a: b}]}", 29, "must be a text"),
         ("{path: a.csv, keys: [a]}", 23, "unknown key 'keys'; did you mean 'key'?"),
     ],
 )

@@ -47,7 +47,7 @@ def test_baseline_goes_from_missing_over_accepted_to_differing(workspace: Worksp
     assert accepting.ret == pytest.ExitCode.OK
     accepting.stdout.fnmatch_lines(
         [
-            "golden: --golden-update accepts the present outputs as baselines",
+            "golden: --golden-update accepts the current outputs as baselines",
             "*= accepted as baselines =*",
             "sales: 1 new",
             "  new        out/report.txt (15B)",

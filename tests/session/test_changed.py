@@ -400,7 +400,7 @@ def test_header_names_what_broke_when_these_files_changed_before(workspace: Work
     script.write_text("true # once more\n")
     result = workspace.run("--golden-changed=main")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["golden: broke before, when files that changed now were changed:", "  *one*"])
+    result.stdout.fnmatch_lines(["golden: earlier changes of the same files broke:", "  *one*"])
     workspace.run("--golden-changed=main", "--golden-learning=off").stdout.no_fnmatch_line("*broke before*")
 
 
@@ -417,7 +417,7 @@ def declare_readers(workspace: Workspace, **read: str) -> None:
     begin(workspace)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports which files are opened")
 def test_project_runs_again_when_a_file_that_it_read_on_a_worker_changed(workspace: Workspace) -> None:
     declare_readers(workspace, reader="../shared/data.csv")
     data = workspace.path / "shared" / "data.csv"
@@ -436,7 +436,7 @@ def test_project_runs_again_when_a_file_that_it_read_on_a_worker_changed(workspa
     assert why(workspace, "HEAD", reads=True) == {"reader": "it reads shared/data.csv, which changed"}
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports which files are opened")
 def test_file_that_it_read_and_of_which_nobody_knows_is_a_doubt(workspace: Workspace, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     git(tmp_path / "other", "init", "-q")
@@ -481,7 +481,7 @@ def test_file_that_it_read_and_of_which_nobody_knows_is_a_doubt(workspace: Works
     ]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports which files are opened")
 def test_what_a_failed_attempt_and_commands_before_and_after_read_counts_too(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -232,7 +232,7 @@ def test_brackets_in_the_path_to_the_workspace_do_no_harm(
 def test_missing_manifest_says_what_to_do(workspace: Workspace) -> None:
     result = workspace.run()
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: *golden_projects.yaml is not there*run `golden init`*"])
+    result.stderr.fnmatch_lines(["ERROR: *golden_projects.yaml does not exist*run `golden init`*"])
 
 
 def test_all_mistakes_of_a_manifest_are_said_at_once_and_nothing_runs(workspace: Workspace) -> None:
@@ -249,7 +249,7 @@ def test_tag_that_means_something_to_pytest_is_refused(workspace: Workspace) -> 
     workspace.declare({"name": "one", "tags": ["skip"]})
     result = workspace.run()
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*golden_projects.yaml:*the tag 'skip' has a meaning of its own in pytest*"])
+    result.stderr.fnmatch_lines(["*golden_projects.yaml:*the tag 'skip' already has a meaning in pytest*"])
 
 
 def test_manifest_and_inline_form_together_are_refused(workspace: Workspace) -> None:
@@ -299,7 +299,7 @@ def test_bad_value_in_the_ini_is_a_usage_error(workspace: Workspace) -> None:
     workspace.pytester.makeini("[pytest]\ngolden_keep = some\n")
     result = workspace.run()
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: ini key golden_keep: 'some' is none of none, failed, all."])
+    result.stderr.fnmatch_lines(["ERROR: ini key golden_keep: 'some' is not one of none, failed, all."])
 
 
 def test_markers_are_listed(workspace: Workspace) -> None:

@@ -15,8 +15,8 @@ READER = "def pytest_golden_step_readers():\n    return object()\n"
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--golden-update"], "*--golden-update does not go together with --golden-gateway*"),
-        (["--golden-reads"], "*--golden-reads does not go together with --golden-gateway*"),
+        (["--golden-update"], "*--golden-update cannot be used with --golden-gateway*"),
+        (["--golden-reads"], "*--golden-reads cannot be used with --golden-gateway*"),
     ],
 )
 def test_what_no_fleet_can_do_is_refused(
@@ -35,7 +35,7 @@ def test_workers_of_xdist_and_a_fleet_do_not_go_together(workspace: Workspace) -
     workspace.declare({"name": "one"})
     result = workspace.run("--golden-gateway=dask://127.0.0.1:1", "-n2")
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*-n does not go together with --golden-gateway*side by side already*"])
+    result.stderr.fnmatch_lines(["*-n cannot be used with --golden-gateway*in parallel*"])
 
 
 @pytest.mark.parametrize("hook", [REDACTOR, READER])
@@ -44,7 +44,7 @@ def test_a_hook_whose_objects_cannot_travel_is_refused(workspace: Workspace, hoo
     workspace.declare({"name": "one"})
     result = workspace.run("--golden-gateway=dask://127.0.0.1:1")
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*pytest_golden_* is implemented here*cannot travel to the workers*"])
+    result.stderr.fnmatch_lines(["*pytest_golden_* is implemented here*cannot be sent to the workers*"])
 
 
 def test_a_missing_dask_is_one_sentence(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_floor_does_not_accept_itself(based: Workspace) -> None:
     based.pytester.makeini("[pytest]\naddopts = --golden-floor=accept\n")
     result = based.run("--golden-base=main")
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*in addopts is not taken*"])
+    result.stderr.fnmatch_lines(["*in addopts is refused*"])
 
 
 @pytest.mark.parametrize("selection", [["-k", "one"], ["-k", "nobody"], ["golden_projects.yaml::one"]])
@@ -72,7 +72,7 @@ def test_comparison_cannot_be_taken_away_by_the_configuration(based: Workspace) 
     based.pytester.makeini("[pytest]\naddopts = -p no:golden_floor\n")
     result = based.run("--golden-base=main")
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["ERROR: -p no:golden_floor takes away a part of the gate*"])
+    result.stderr.fnmatch_lines(["ERROR: -p no:golden_floor disables a part of the gate*"])
 
 
 def test_skipping_weakens(based: Workspace) -> None:
@@ -161,7 +161,7 @@ def test_configuration_cannot_keep_a_gate_from_running(workspace: Workspace, opt
     workspace.pytester.makeini(f"[pytest]\naddopts = -ra {option}\n")
     result = workspace.run()
     assert result.ret == 4
-    result.stderr.fnmatch_lines([f"ERROR: {option} in addopts is not taken, since a gate would run nothing*"])
+    result.stderr.fnmatch_lines([f"ERROR: {option} in addopts is refused, because the gate would run nothing*"])
     assert workspace.pytester.runpytest("--co").ret != 4
 
 

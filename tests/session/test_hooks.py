@@ -25,7 +25,7 @@ def test_plugged_in_gateway_executes(workspace: Workspace) -> None:
     )
     result = workspace.run()
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["golden sandbox: a plugged-in gateway*"])
+    result.stdout.fnmatch_lines(["golden sandbox: a gateway from a plug-in*"])
 
 
 def test_gateway_that_cannot_run_is_each_projects_error(workspace: Workspace) -> None:

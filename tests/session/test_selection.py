@@ -40,7 +40,7 @@ def test_shards_run_everything_once_by_number(workspace: Workspace) -> None:
     result = workspace.run("--golden-shard=2/2")
     result.stdout.fnmatch_lines(
         [
-            "golden: shard 2/2, 2 of 5 projects, parted by number: there is no plan of shards",
+            "golden: shard 2/2, 2 of 5 projects, distributed by number: there is no shard plan",
             "*5 items / 3 deselected / 2 selected",
             "golden: PASSED (partial: 3 in other shards): 2 passed",
         ]
@@ -69,7 +69,7 @@ def test_a_plan_without_a_shard_parts_nothing(workspace: Workspace) -> None:
         (["--golden-shard=3/2"], "*--golden-shard: '3/2' is no shard: give I/N, such as 2/4, with I from 1 to N*"),
         (
             ["--golden-shard=1/3"],
-            "*golden_shards.json is a plan of 2 shards, and --golden-shard says 1/3: give I/2, or plan anew*",
+            "*golden_shards.json is a plan for 2 shards, but --golden-shard is 1/3: use I/2, or make a new plan*",
         ),
         (
             ["--golden-shard=1/2", "--golden-shard-plan=nowhere.json"],

@@ -147,7 +147,7 @@ def test_gate_that_was_killed_is_closed_by_the_next(
     assert [entry.immediate_result for entry in recorded.runs()] == ["partial", "success"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which files are opened")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports which files are opened")
 def test_what_was_read_comes_from_a_server_too(workspace: Workspace, postgres_url: str) -> None:
     workspace.declare({"name": "one", "script": "cat ../data.csv > out.txt", "depends_on": ["one/**"]})
     (workspace.path / "data.csv").write_text("1\n")

@@ -90,4 +90,4 @@ def test_without_a_store_durations_are_not_judged(workspace: Workspace, option: 
     declare(workspace)
     result = workspace.run("--golden-store=none", option)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*note: *max_slowdown is not judged: no store keeps how long earlier runs took"])
+    result.stdout.fnmatch_lines(["*note: *max_slowdown is not judged: no store has the durations of earlier runs"])

@@ -153,7 +153,7 @@ def test_target_that_holds_something_is_refused_and_left(
     fill_all(store)
     file = tmp_path / "there.db"
     file.write_bytes(b"mine")
-    with pytest.raises(StorageError, match="is there already; give the name of a new file"):
+    with pytest.raises(StorageError, match="already exists; give the name of a new file"):
         copy_store(location, file)
     assert file.read_bytes() == b"mine"
     url = postgres.make_database()
@@ -161,7 +161,7 @@ def test_target_that_holds_something_is_refused_and_left(
         keep_document(connection, 1)
     with pytest.raises(StorageError, match=r"there are rows in it \(documents\); give an empty one"):
         copy_store(location, url)
-    with pytest.raises(StorageError, match="is no folder"):
+    with pytest.raises(StorageError, match="is not a folder"):
         copy_store(location, tmp_path / "none" / "copy.db")
     with pytest.raises(SettingsError, match="would be gone at once"):
         copy_store(location, ":memory:")

@@ -149,13 +149,13 @@ def test_backup_replaces_nothing(store: Store, path: Path, kind: str) -> None:
         return sorted(target.iterdir()) if target.is_dir() else target.read_bytes()
 
     before = look()
-    with pytest.raises(StorageError, match="is there already; give the name of a new file"):
+    with pytest.raises(StorageError, match="already exists; give the name of a new file"):
         backup_store(path, target)
     assert look() == before
 
 
 def test_backup_that_cannot_be_made_says_so_and_leaves_nothing(store: Store, path: Path, elsewhere: Elsewhere) -> None:
-    with pytest.raises(StorageError, match="none is no folder"):
+    with pytest.raises(StorageError, match="none is not a folder"):
         backup_store(path, path.parent / "none" / "copy.db")
     with pytest.raises(StorageError, match="there is no such file"):
         backup_store(path.with_name("none.db"), path.with_name("copy.db"))
@@ -194,7 +194,7 @@ def test_two_backups_to_one_place_at_once_leave_the_first(
     target = path.with_name("copy.db")
     monkeypatch.setattr(os.path, "lexists", lambda _: False)
     target.write_text("the first")
-    with pytest.raises(StorageError, match="is there already"):
+    with pytest.raises(StorageError, match="already exists"):
         backup_store(path, target)
     assert target.read_text() == "the first"
 

@@ -348,7 +348,7 @@ def test_place_that_is_no_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="that is no file"):
         Store.open(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="file is no folder"):
+    with pytest.raises(StorageError, match="file is not a folder"):
         Store.open(tmp_path / "file" / "golden.db")
     with pytest.raises(StorageError, match="File name too long"):
         Store.open(tmp_path / ("x" * 300) / "golden.db")

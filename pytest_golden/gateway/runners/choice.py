@@ -56,9 +56,9 @@ def _find_shell(pipeline: PipelineFile) -> tuple[str, ...]:
 def _find_trouble(words: tuple[str, ...], path_variable: str) -> str | None:
     """Explain a first line that the kernel would answer with a bare "No such file or directory"."""
     if words[-1].endswith("\r"):
-        return "ends as on Windows (CR LF): save the script with LF line ends"
+        return "has Windows line endings (CR LF): save the script with LF line endings"
     if not Path(words[0]).is_file():
-        return f"names {words[0] or 'nothing'}, which is not there: correct it"
+        return f"names {words[0] or 'nothing'}, which does not exist: correct it"
     program = words[1].split()[0] if Path(words[0]).name == "env" and len(words) > 1 else "-"
     if not program.startswith("-") and shutil.which(program, path=path_variable) is None:
         return f"wants `{program}`, which is not on PATH ({path_variable}): install it"
@@ -180,11 +180,11 @@ def _find_program(program: str, pipeline: PipelineFile) -> str:
     """Return a bare program name its absolute path; leave a path or `{path}` as it is, once it can be executed."""
     if Path(program).name == program and program != "{path}":
         found = shutil.which(program, path=pipeline.path_variable)
-        where = f"is not on PATH ({pipeline.path_variable}): install it, or name the environment that has it by `venv:`"
+        where = f"is not on PATH ({pipeline.path_variable}): install it, or name its environment with `venv:`"
     else:
         file = pipeline.file if program == "{path}" else pipeline.project_dir / program
         found = program if os.access(file, os.X_OK) and not file.is_dir() else None
-        where = f"is no file that can be executed ({file}): correct the path, or make it executable"
+        where = f"is not an executable file ({file}): correct the path, or make it executable"
     # A command of `before:` may make the program.
     if found is None and not pipeline.config.before:
         raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, f"`{program}` {where}")

@@ -39,7 +39,7 @@ LATE_OUTPUT_SECONDS = 60
 def main() -> int:
     """Execute the notebook that the only argument names; return 0, or 1 when a cell failed."""
     if len(sys.argv) != 2:
-        print("A notebook takes no arguments: remove `args`, and hand values in by `set_env`.", file=sys.stderr)
+        print("A notebook takes no arguments: remove `args`, and pass values with `set_env`.", file=sys.stderr)
         return 2
     # jupyter_client, ipykernel and nbformat warn about their own parts and about notebooks that lack cell ids.
     warnings.simplefilter("ignore")
@@ -59,7 +59,7 @@ def read_notebook(path: str) -> Any:
     try:
         notebook = import_module("nbformat").read(path, as_version=4)
     except Exception as error:
-        print(f"{path} is no notebook that can be read: {(str(error) or repr(error)).splitlines()[0]}", file=sys.stderr)
+        print(f"{path} cannot be read as a notebook: {(str(error) or repr(error)).splitlines()[0]}", file=sys.stderr)
         return None
     metadata = notebook.metadata
     language = metadata.get("kernelspec", {}).get("language") or metadata.get("language_info", {}).get("name", "python")

@@ -101,8 +101,12 @@ def find_tool_python(program: str, module: str, pipeline: PipelineFile) -> str:
         return python
     if not find_missing_modules(pipeline.python, (module,)):
         return pipeline.python
-    where = f"`{program}` on PATH ({script}) names no Python that is there" if script else f"`{program}` is not on PATH"
-    advice = f"install {module}, name the environment that has it by `venv:`, or give `command:`"
+    where = (
+        f"`{program}` on PATH ({script}) names a Python that does not exist"
+        if script
+        else f"`{program}` is not on PATH"
+    )
+    advice = f"install {module}, name its environment with `venv:`, or give `command:`"
     message = f"{where}, and {pipeline.python} has no module {module}: {advice}"
     raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, message)
 

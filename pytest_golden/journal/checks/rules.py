@@ -111,7 +111,7 @@ def _check_command(value: Any) -> tuple[str, ...]:
     words: tuple[str, ...] = COMMAND.check(value)
     signs = sorted(_SHELL_SIGNS.intersection(words)) if isinstance(value, str) else []
     if signs:
-        raise wrong(f"runs a program without a shell, so {signs[0]!r} means nothing; write: sh -c '...'")
+        raise wrong(f"runs a program without a shell, so {signs[0]!r} has no meaning; write: sh -c '...'")
     for word in words:
         if storable(word) != word:
             raise wrong(f"{show(word)} holds half a character; remove it")
@@ -181,7 +181,7 @@ def check_mapping(value: Any) -> dict[str, Any]:
     """
     clean: dict[str, Any] = _check_keys(value)
     if ("command" in clean) == ("url" in clean):
-        raise wrong("either command or url is wanted; give one of them")
+        raise wrong("either command or url is required; give one of them")
     alone = [name for name in _OF_A_PAGE if name in clean]
     if alone and "url" not in clean:
         raise wrong(f"{alone[0]} is about a page; give url with it, or leave it out")
@@ -324,7 +324,7 @@ def judge_reply(check: Check, reply: Reply) -> Answer:
     try:
         document = json.loads(reply.body)
     except (ValueError, RecursionError):
-        return unable("the page's reply is no JSON", **data)
+        return unable("the page's reply is not JSON", **data)
     return _judge_value(check, check.path, document, data)
 
 

@@ -222,7 +222,7 @@ def parse(text: str | bytes, *, is_whole: bool = True) -> Any:
     except UnicodeDecodeError:
         problem = "it is no UTF-8 text"
     except json.JSONDecodeError as error:
-        problem = f"it is no JSON ({error.msg} at character {error.pos + 1})"
+        problem = f"it is not JSON ({error.msg} at character {error.pos + 1})"
     raise ValueError(problem if is_whole else "it is cut off: the file ends in the middle of it")
 
 
@@ -444,7 +444,7 @@ def _refuse_other(path: Path) -> None:
     if path.is_dir():
         raise JournalError(f"{path} is a folder; give a file")
     if not path.parent.is_dir():
-        raise JournalError(f"{path.parent} is no folder; make it, or give a file in another one")
+        raise JournalError(f"{path.parent} is not a folder; create it, or give a file in another folder")
     if not path.is_file() or not path.stat().st_size:
         return
     with path.open("rb") as stream:

@@ -308,7 +308,7 @@ class PatientAsker:
             given = self._embedder(list(texts))
             if inspect.iscoroutine(given):
                 given.close()
-                answer.set_exception(VectorsError("is a coroutine function, and a plain one is wanted"))
+                answer.set_exception(VectorsError("is a coroutine function, but must be a plain one"))
             else:
                 answer.set_result(read_units(given, len(texts)))
         except VectorsError as error:

@@ -113,7 +113,7 @@ def test_program_that_cannot_be_executed_is_named(make_pipeline: MakePipeline, p
     make_pipeline("sub/file.txt")
     error = refusal(make_pipeline, "job.toml", command=(f"./{program}" if program == "sub" else program,))
     assert error.problem is Problem.COMMAND_NOT_FOUND
-    assert "no file that can be executed" in str(error)
+    assert "not an executable file" in str(error)
 
 
 def test_program_that_a_before_command_may_make_is_not_looked_for(make_pipeline: MakePipeline) -> None:

@@ -129,7 +129,7 @@ class TestRealNotebook:
 
     @pytest.mark.parametrize(
         ("content", "said"),
-        [("{", "is no notebook that can be read"), (notebook("1", language="R"), "is written in R: give `command:`")],
+        [("{", "cannot be read as a notebook"), (notebook("1", language="R"), "is written in R: give `command:`")],
     )
     def test_file_that_cannot_be_executed_is_explained(
         self, make_pipeline: MakePipeline, run: Run, content: str, said: str

@@ -105,7 +105,7 @@ def test_missing_tool_is_refused_with_what_to_install(pipeline: PipelineFile) ->
 
 def test_tool_of_a_moved_environment_is_refused_with_its_path(tmp_path: Path, pipeline: PipelineFile) -> None:
     tool = script(tmp_path, "#!/gone/bin/python3")
-    with pytest.raises(RunnerError, match="names no Python that is there") as caught:
+    with pytest.raises(RunnerError, match="names a Python that does not exist") as caught:
         find_tool_python("sometool", "no_such_module", pipeline)
     assert str(tool) in str(caught.value)
 

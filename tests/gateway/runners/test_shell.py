@@ -50,9 +50,9 @@ def test_missing_shell_is_named(make_pipeline: MakePipeline) -> None:
 @pytest.mark.parametrize(
     ("first_line", "said"),
     [
-        ("#!/bin/sh\r\n", "ends as on Windows"),
-        ("#!/nowhere/zsh\n", "names /nowhere/zsh, which is not there"),
-        ("#!\n", "names nothing, which is not there"),
+        ("#!/bin/sh\r\n", "has Windows line endings"),
+        ("#!/nowhere/zsh\n", "names /nowhere/zsh, which does not exist"),
+        ("#!\n", "names nothing, which does not exist"),
         ("#!/usr/bin/env no-such-shell -e\n", "wants `no-such-shell`, which is not on PATH"),
     ],
 )

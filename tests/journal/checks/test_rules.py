@@ -135,11 +135,11 @@ def test_a_redirect_is_not_followed_and_says_nothing() -> None:
         (["x"], "0", "positive", "0 is 'x'"),
         (3, "a", "negative", "the page has no a"),
         ({"a": "x" * 300}, "a", "positive", "xxx ..."),
-        (b"<html>", "a", "neutral", "is no JSON"),
-        (b"", "a", "neutral", "is no JSON"),
-        (b"\xff\xfe\x00", "a", "neutral", "is no JSON"),
-        (b"[" * 200_000, "a", "neutral", "is no JSON"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "a", "neutral", "is no JSON"),
+        (b"<html>", "a", "neutral", "is not JSON"),
+        (b"", "a", "neutral", "is not JSON"),
+        (b"\xff\xfe\x00", "a", "neutral", "is not JSON"),
+        (b"[" * 200_000, "a", "neutral", "is not JSON"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "a", "neutral", "is not JSON"),
         (None, "a", "neutral", "too large"),
     ],
 )
@@ -280,8 +280,8 @@ def test_a_page_is_kept_with_all_that_decides() -> None:
     ("check", "message"),
     [
         ({"command": "x"}, "the key after is missing"),
-        ({"after": 1}, "either command or url is wanted"),
-        ({**PAGE, "command": "x"}, "either command or url is wanted"),
+        ({"after": 1}, "either command or url is required"),
+        ({**PAGE, "command": "x"}, "either command or url is required"),
         ({**PAGE, "comand": "x"}, "unknown key 'comand'; did you mean 'command'"),
         ({"after": 0, "command": "x"}, "after: 0 is not above 0 and at most 366 days"),
         ({"after": True, "command": "x"}, "after: True is not above 0"),
@@ -295,7 +295,7 @@ def test_a_page_is_kept_with_all_that_decides() -> None:
         ({"after": " ", "command": "x"}, "after: is empty"),
         (
             {"after": 1, "command": "make && make test"},
-            "command: runs a program without a shell, so '&&' means nothing",
+            "command: runs a program without a shell, so '&&' has no meaning",
         ),
         ({"after": 1, "command": []}, "command: is empty; write the program"),
         ({"after": 1, "command": ["a\udc80"]}, "holds half a character"),
@@ -323,7 +323,7 @@ def test_a_page_is_kept_with_all_that_decides() -> None:
         ({**PAGE, "url": "http://example.org/" + "x" * 8192}, "url: has 8,211 characters"),
         ({**PAGE, "url": "http://169.254.169.254/latest"}, "url: '169.254.169.254' is never requested"),
         ({**PAGE, "url": "http://[fe80::1]/"}, "url: 'fe80::1' is never requested"),
-        ("true", "a mapping is wanted, not 'true'; its keys are after, command, url"),
+        ("true", "this must be a mapping, not 'true'; its keys are after, command, url"),
     ],
 )
 def test_a_check_that_cannot_be_kept_is_refused_with_its_place(check: Any, message: str) -> None:

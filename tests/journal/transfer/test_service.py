@@ -397,7 +397,7 @@ def test_what_is_wrong_is_named_and_nothing_is_imported(journal: Journal, lines:
 
 TORN = {
     "cut off": (b'{"kind": "entry", "id": "en', "line 2: it is cut off: the file ends in the middle of it"),
-    "no JSON": (b"{]\n", "line 2: it is no JSON"),
+    "no JSON": (b"{]\n", "line 2: it is not JSON"),
     "no UTF-8": (b'{"kind": "\xff"}\n', "line 2: it is no UTF-8"),
     "deep": (b"[" * 100_000 + b"\n", "line 2: it is nested too deeply"),
     "NaN": (b'{"kind": NaN}\n', "line 2: it holds NaN"),
@@ -457,7 +457,7 @@ def test_an_imported_check_is_not_due(journal: Journal, store: Store) -> None:
 REFUSED: dict[str, Callable[[Path], Path]] = {
     "no export of a journal": lambda folder: folder / "notes.txt",
     "is a folder": lambda folder: folder,
-    "is no folder": lambda folder: folder / "nowhere" / "x",
+    "is not a folder": lambda folder: folder / "nowhere" / "x",
 }
 
 
