@@ -75,16 +75,12 @@ def parse_rules(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Rule
 
 
 def _read(record: Mapping[str, Any]) -> Rules:
-    types = record.get("intent_types")
-    hosts, commands = record.get("check_hosts"), record.get("check_commands")
-    retention = record.get("retention") or {}
-    return Rules(
-        Assessment(record.get("all_expired") or Assessment.EXPIRED),
-        None if types is None else tuple(types),
-        Retention(retention.get("days"), retention.get("entries")),
-        None if hosts is None else tuple(hosts),
-        commands is not False,
-    )
+    told: dict[str, Any] = {name: value for name, value in record.items() if value is not None}
+    if "all_expired" in told:
+        told["all_expired"] = Assessment(told["all_expired"])
+    if "retention" in told:
+        told["retention"] = Retention(**told["retention"])
+    return Rules(**told)
 
 
 def find_rules() -> Mapping[str, Mapping[str, Any]]:

@@ -40,7 +40,7 @@ _BAR_SHARE, _WIDEST_BAR, _LOWEST_BAR = 0.8, 3.0, 1.0
 # The unit for a period of up to so many days.
 _SPANS: tuple[tuple[int, Unit], ...] = ((31, "day"), (182, "week"), (3 * 366, "month"))
 _MOST_COLUMNS = 60
-_COLUMN_SHARE, _WIDEST_COLUMN = 0.8, 6.0
+_WIDEST_COLUMN = 6.0
 _THINNEST_STEP = 0.4
 _DEEPEST_STEP = 8
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}} | {0x7F: "\u2421"}
@@ -120,11 +120,9 @@ def plot_runs(
         return None
     longest = max(run.execution_time_seconds for run in shown)
     scale = scale_seconds(max(longest, median_seconds or 0.0, limit_seconds or 0.0))
-    step = WHOLE / len(shown)
-    width = min(step * _BAR_SHARE, _WIDEST_BAR)
     bars = [
         DurationBar(
-            run, (at + 0.5) * step - width / 2, width, max(_LOWEST_BAR, scale.place(run.execution_time_seconds))
+            run, *_place_bar(at, len(shown), _WIDEST_BAR), max(_LOWEST_BAR, scale.place(run.execution_time_seconds))
         )
         for at, run in enumerate(shown)
     ]
@@ -136,6 +134,13 @@ def plot_runs(
         None if median_seconds is None else scale.place(median_seconds),
         None if limit_seconds is None else scale.place(limit_seconds),
     )
+
+
+def _place_bar(at: int, of: int, widest: float) -> tuple[float, float]:
+    """Return where a bar begins, of some that share the axis evenly, and its width."""
+    step = WHOLE / of
+    width = min(step * _BAR_SHARE, widest)
+    return (at + 0.5) * step - width / 2, width
 
 
 def _label_runs(timestamps: Sequence[datetime]) -> tuple[Tick, ...]:
@@ -239,10 +244,8 @@ def _label_period(begin: date, unit: Unit) -> str:
 
 
 def _make_column(name: str, rate: SuccessRate, at: int, of: int, scale: Scale) -> PeriodColumn:
-    step = WHOLE / of
-    width = min(step * _COLUMN_SHARE, _WIDEST_COLUMN)
     parts = (_count_successes(rate), rate.n, _count_entries(rate))
-    return PeriodColumn(name, rate, (at + 0.5) * step - width / 2, width, *(scale.place(part) for part in parts))
+    return PeriodColumn(name, rate, *_place_bar(at, of, _WIDEST_COLUMN), *map(scale.place, parts))
 
 
 @dataclass(frozen=True, slots=True)

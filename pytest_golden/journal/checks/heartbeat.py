@@ -237,7 +237,7 @@ class Heartbeat:
             # A check that was listed as a command is one still.
             assert gateway is not None
             return run_command(gateway, check.command, self._timeout_seconds)
-        wants_body = check.path is not None
+        wants_body = bool(check.path)
         try:
             reply = fetch(check.url, timeout_seconds=self._timeout_seconds, wants_body=wants_body, stop=self._stop)
         except UnansweredError as error:

@@ -7,7 +7,7 @@ that could not be run decides nothing: its signal is neutral, never negative.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -15,12 +15,24 @@ from urllib.parse import urlsplit
 from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem
 from pytest_golden.journal.hints import write_text
 from pytest_golden.journal.model import Expectation, SignalType
-from pytest_golden.manifest.kinds import COMMAND, TEXT, Key, Kind, Table, check_each, check_text, record_of, wrong
+from pytest_golden.manifest.kinds import (
+    COMMAND,
+    TEXT,
+    Kind,
+    as_key,
+    check_each,
+    check_text,
+    declared,
+    record_of,
+    table_of,
+    wrong,
+)
 from pytest_golden.manifest.units import parse_duration, show
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.regression.wording import find_sealed_signal
 from pytest_golden.storage.columns import storable
+from pytest_golden.values.checking import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,45 +57,6 @@ _NEVER_ASKED = (ip_network("0.0.0.0/8"), ip_network("240.0.0.0/4"))
 # Behind these lies an IPv4 address, its last four bytes (RFC 6052 and 8215 for NAT64, RFC 4291 for the compatible form,
 # RFC 2765 for the translated one).
 _WRAPPING_IPV4 = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """A check: a command, or a page. `after_ms` counts from the expectation's creation.
-
-    A page answers by its `status` (empty: any from 200 to 299), and by the value at the dotted `path` of its JSON where one
-    is given: it must equal `equals`, compared as text, or without that be there and neither null nor false.
-    """
-
-    after_ms: int
-    command: tuple[str, ...] = ()
-    url: str = ""
-    status: tuple[int, ...] = ()
-    path: str | None = None
-    equals: Any = None
-    has_equals: bool = False
-
-    @property
-    def is_page(self) -> bool:
-        """Tell whether a page is requested, and no command run."""
-        return bool(self.url)
-
-    @property
-    def host(self) -> str:
-        """Return the host of the page, in lower case."""
-        return (urlsplit(self.url).hostname or "").rstrip(".")
-
-    @property
-    def has_lost_a_secret(self) -> bool:
-        """Tell whether something in it was a secret: those are not kept, so it cannot be run as it was meant."""
-        has_account = "@" in urlsplit(self.url).netloc
-        return has_account or any(
-            MARK in text for text in (*self.command, self.url, self.path or "", write_text(self.equals))
-        )
-
-    def accepts(self, status: int) -> bool:
-        """Tell whether a status is a good one."""
-        return status in self.status if self.status else 200 <= status <= 299
 
 
 def _check_after(value: Any) -> str:
@@ -160,17 +133,50 @@ def _check_scalar(value: Any) -> Any:
     return value
 
 
-CHECK_KEYS = Table.of(
-    (
-        Key("after", Kind(_check_after), "How long to wait: a number of minutes, or 90s, 10m, 2h.", required=True),
-        Key("command", Kind(_check_command), "What to run then: exit code 0 is a positive answer."),
-        Key("url", Kind(_check_url), "Which page to ask then."),
-        Key("status", Kind(_check_status), "Its good status, or a list of them; default: 200 to 299."),
-        Key("path", TEXT, "A dotted path into its JSON: the value there decides."),
-        Key("equals", Kind(_check_scalar), "What the value at the path must be."),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A check: a command, or a page. `after` counts from the expectation's creation.
+
+    A page answers by its `status` (empty: any from 200 to 299), and by the value at the dotted `path` of its JSON where one
+    is given: it must equal `equals`, compared as text, or without that be there and neither null nor false.
+    """
+
+    after: str = field(metadata=as_key(Kind(_check_after), "How long to wait: a number of minutes, or 90s, 10m, 2h."))
+    command: tuple[str, ...] = declared((), Kind(_check_command), "What to run then: exit code 0 is a positive answer.")
+    url: str = declared("", Kind(_check_url), "Which page to ask then.")
+    status: tuple[int, ...] = declared(
+        (), Kind(_check_status), "Its good status, or a list of them; default: 200 to 299."
     )
-)
-_check_keys = record_of(CHECK_KEYS).check
+    path: str = declared("", TEXT, "A dotted path into its JSON: the value there decides.")
+    equals: Any = declared(Missing.MISSING, Kind(_check_scalar), "What the value at the path must be.")
+
+    @property
+    def after_ms(self) -> int:
+        """Return how long to wait, in milliseconds."""
+        return round(parse_duration(self.after) * 1000)
+
+    @property
+    def is_page(self) -> bool:
+        """Tell whether a page is requested, and no command run."""
+        return bool(self.url)
+
+    @property
+    def host(self) -> str:
+        """Return the host of the page, in lower case."""
+        return (urlsplit(self.url).hostname or "").rstrip(".")
+
+    @property
+    def has_lost_a_secret(self) -> bool:
+        """Tell whether something in it was a secret: those are not kept, so it cannot be run as it was meant."""
+        texts = (*self.command, self.url, self.path, self.equals)
+        return "@" in urlsplit(self.url).netloc or any(MARK in text for text in texts if isinstance(text, str))
+
+    def accepts(self, status: int) -> bool:
+        """Tell whether a status is a good one."""
+        return status in self.status if self.status else 200 <= status <= 299
+
+
+_check_keys = record_of(table_of(Check)).check
 
 
 def check_mapping(value: Any) -> dict[str, Any]:
@@ -199,16 +205,7 @@ def read_check(kept: Mapping[str, Any]) -> Check:
     Raises:
         ValueError: it is not a check.
     """
-    clean = check_mapping(kept)
-    return Check(
-        after_ms=round(parse_duration(clean["after"]) * 1000),
-        command=tuple(clean.get("command", ())),
-        url=clean.get("url", ""),
-        status=tuple(clean.get("status", ())),
-        path=clean.get("path"),
-        equals=clean.get("equals"),
-        has_equals="equals" in clean,
-    )
+    return Check(**check_mapping(kept))
 
 
 def is_refused(text: str) -> bool:
@@ -317,7 +314,7 @@ def judge_reply(check: Check, reply: Reply) -> Answer:
             return unable(f"the page redirects{where} (status {reply.status}), and that is not followed", **data)
         wanted = " or ".join(map(str, check.status)) or "200 to 299"
         return Answer(SignalType.NEGATIVE, f"the page answered with status {reply.status}, not {wanted}", data)
-    if check.path is None:
+    if not check.path:
         return Answer(SignalType.POSITIVE, f"the page answered with status {reply.status}", data)
     if reply.body is None:
         return unable("the page's reply is too large", **data)
@@ -325,7 +322,7 @@ def judge_reply(check: Check, reply: Reply) -> Answer:
         document = json.loads(reply.body)
     except (ValueError, RecursionError):
         return unable("the page's reply is not JSON", **data)
-    return _judge_value(check, check.path, document, data)
+    return _judge_value(check, document, data)
 
 
 def back_off_ms(tries: int) -> int:
@@ -373,13 +370,13 @@ def _explain_ending(outcome: PipelineOutcome) -> str:
     return outcome.message or _ENDINGS.get(outcome.ending, "it did not come to its end")
 
 
-def _judge_value(check: Check, path: str, document: Any, data: dict[str, Any]) -> Answer:
-    values = _find_values(path, document)
+def _judge_value(check: Check, document: Any, data: dict[str, Any]) -> Answer:
+    values, path = _find_values(check.path, document), _cut(check.path, _LONGEST_SHOWN)
     if not values:
-        return Answer(SignalType.NEGATIVE, f"the page has no {_cut(path, _LONGEST_SHOWN)}", data)
+        return Answer(SignalType.NEGATIVE, f"the page has no {path}", data)
     found = values[0]
-    shown = f"{_cut(path, _LONGEST_SHOWN)} is {_cut(redact(write_text(found)), _LONGEST_SHOWN)!r}"
-    if not check.has_equals:
+    shown = f"{path} is {_cut(redact(write_text(found)), _LONGEST_SHOWN)!r}"
+    if check.equals is Missing.MISSING:
         kind = SignalType.NEGATIVE if found is None or found is False else SignalType.POSITIVE
         return Answer(kind, f"the page says: {shown}", data)
     if _equals(found, check.equals):

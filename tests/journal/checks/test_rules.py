@@ -26,6 +26,7 @@ from pytest_golden.journal.checks.rules import (
     unable,
 )
 from pytest_golden.journal.service import Journal
+from pytest_golden.values.checking import Missing
 from tests.journal.checks.conftest import expect
 
 if TYPE_CHECKING:
@@ -269,10 +270,10 @@ def test_a_page_is_kept_with_all_that_decides() -> None:
     clean = check_mapping(given_one)
     assert clean == {**PAGE, "after": "1m", "status": (204,), "path": "a.b", "equals": None}
     check = read_check({**clean, "status": [204, 304]})
-    assert (check.is_page, check.host, check.status, check.has_equals) == (True, "example.org", (204, 304), True)
+    assert (check.is_page, check.host, check.status, check.equals) == (True, "example.org", (204, 304), None)
     assert [check.accepts(status) for status in (200, 204, 304)] == [False, True, True]
     plain = read_check(PAGE)
-    assert (plain.has_equals, plain.path) == (False, None)
+    assert (plain.equals, plain.path) == (Missing.MISSING, "")
     assert [plain.accepts(status) for status in (199, 200, 299, 300)] == [False, True, True, False]
 
 
