@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 MOST_KEPT = 25
 #: At most so many open expectations are counted with each signal: to count very many would be slow.
 MOST_COUNTED = 100
-_AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
+#: The signals that are news against what was expected.
+AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
 
 
 # The rules that take an expectation, in their order.
@@ -175,7 +176,7 @@ def _consider(news: News, candidate: Candidate) -> _Fit | Verdict:
         return rule
     is_late = candidate.expires_at is not None and news.timestamp >= candidate.expires_at
     is_open = candidate.status is ExpectationStatus.OPEN and not is_late
-    is_against = candidate.status is ExpectationStatus.MET and news.signal_type in _AGAINST
+    is_against = candidate.status is ExpectationStatus.MET and news.signal_type in AGAINST
     if not (is_open or is_late or is_against):
         return _refuse(candidate, rule, f"it fits, but is {candidate.status} already")
     order = (

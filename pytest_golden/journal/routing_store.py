@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select, true
 
 from pytest_golden.journal.hints import NO_HINT, SOURCE, anchors_of, contradicts, count_keys, fits, rank, read_shape
-from pytest_golden.journal.model import ExpectationStatus, SignalType
-from pytest_golden.journal.routing import MOST_COUNTED, Candidate, News, Route, Routing
+from pytest_golden.journal.model import ExpectationStatus
+from pytest_golden.journal.routing import AGAINST, MOST_COUNTED, Candidate, News, Route, Routing
 from pytest_golden.storage.schema import expectations
 from pytest_golden.storage.statements import Prepared, Question, ask, is_near, list_numbers
 
@@ -38,7 +38,6 @@ _MOST_OF_ENTRY = 1000
 _MOST_GUESSES = 100
 # How many other expectations get a verdict: each costs a hundredth of a signal.
 _MOST_SHOWN = 10
-_AGAINST = frozenset({SignalType.NEGATIVE, SignalType.CORRECTION})
 _RESOLVED = (ExpectationStatus.MET, ExpectationStatus.UNMET, ExpectationStatus.EXPIRED)
 _HINT = 6
 #: The columns of a candidate, in the order of its fields.
@@ -229,7 +228,7 @@ class _Search:
 
     def _list_kinds(self) -> list[_Kind]:
         """Return the statuses of unexpired expectations that may take the signal."""
-        is_against = self._news.signal_type in _AGAINST and self._after is None
+        is_against = self._news.signal_type in AGAINST and self._after is None
         return [(status, False) for status in (ExpectationStatus.OPEN, ExpectationStatus.MET)[: 1 + is_against]]
 
     def _by_shape(self, kinds: Sequence[_Kind], *, in_session: bool) -> Iterator[Candidate]:

@@ -101,12 +101,6 @@ def leave(connection: Connection, statement: Sent) -> None:
     connection.info.setdefault(_WAITING, []).append(statement)
 
 
-def forget(connection: Connection) -> None:
-    """Drop the statements that wait."""
-    if not connection.invalidated:
-        connection.info.pop(_WAITING, None)
-
-
 def send(connection: Connection, *statements: Sent) -> list[psycopg.Cursor[Any]]:
     """Send the statements that wait and these, and return the cursors of these.
 
@@ -115,21 +109,10 @@ def send(connection: Connection, *statements: Sent) -> list[psycopg.Cursor[Any]]
     """
     waiting = connection.info.pop(_WAITING, ())
     together = (*waiting, *statements)
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, psycopg.Connection)
+    driver = find_driver(connection)
     if len(together) > 1 and psycopg.Pipeline.is_supported():
         return _send_together(driver, together)[len(waiting) :]
     return [_execute(driver, statement) for statement in together][len(waiting) :]
-
-
-def commit(connection: Connection) -> None:
-    """Commit together with the statements that wait. If none do, leave the commit to the driver.
-
-    Raises:
-        psycopg.Error: the first error; nothing of the transaction is kept.
-    """
-    if connection.info.get(_WAITING):
-        send(connection, _COMMIT)
 
 
 def _send_together(driver: psycopg.Connection[Any], statements: Sequence[Sent]) -> list[psycopg.Cursor[Any]]:
@@ -392,7 +375,10 @@ def _begun(connection: Connection, statements: str, *, asks: bool = False) -> It
     """Put the connection into a transaction; with `asks`, read the version of the tables in the same trip."""
     begun = _begin(connection, f"{statements}; {ASK_VERSION}".encode() if asks else statements.encode())
     with _in_transaction(connection):
-        yield _read_last(begun) if asks else None
+        # The answer to the last statement.
+        while asks and begun.nextset():
+            pass
+        yield begun.fetchone() if asks else None
 
 
 @contextmanager
@@ -401,10 +387,15 @@ def _in_transaction(connection: Connection) -> Iterator[None]:
     with connection.begin():
         try:
             yield
-            commit(connection)
+            # If no statements wait, the commit is left to the driver.
+            if connection.info.get(_WAITING):
+                send(connection, _COMMIT)
         except BaseException:
-            forget(connection)
-            _drop_if_lost(connection)
+            if not connection.invalidated:
+                connection.info.pop(_WAITING, None)
+                if find_driver(connection).closed:
+                    # Otherwise a rollback would be sent to it and fail.
+                    connection.invalidate()
             raise
 
 
@@ -439,18 +430,6 @@ def _begin_and_ask(
         if not driver.closed:
             raise
     return None
-
-
-def _read_last(begun: psycopg.Cursor[Any]) -> Any:
-    while begun.nextset():
-        pass
-    return begun.fetchone()
-
-
-def _drop_if_lost(connection: Connection) -> None:
-    # Otherwise a rollback would be sent to it and fail.
-    if not connection.invalidated and find_driver(connection).closed:
-        connection.invalidate()
 
 
 def refuse_encoding(connection: Connection, where: str) -> None:
