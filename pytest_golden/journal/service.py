@@ -15,7 +15,7 @@ from pytest_golden.journal.expectation_input import read_expectations
 from pytest_golden.journal.review import ALL, JournalSummary, read_filter, summarize
 from pytest_golden.journal.routing import RoutingExplanation, read_explanation
 from pytest_golden.journal.rules import DEFAULT_RULES
-from pytest_golden.journal.transfer.service import export_journal, import_journal, report_nothing
+from pytest_golden.journal.transfer.service import export_journal, import_journal
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 from pytest_golden.values.checking import check_time, check_word
@@ -311,7 +311,7 @@ class Journal:
         with self._store.read() as connection:
             return summarize(*review_store.count_entries(connection, agent_id=agent_id, since=began))
 
-    def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = report_nothing) -> ExportReport:
+    def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = lambda _: None) -> ExportReport:
         """Write a consistent copy of everything as JSON Lines; equal journals give equal files. `progress` gets line numbers.
 
         Raises:
@@ -322,7 +322,7 @@ class Journal:
         return export_journal(self._store, file, progress=progress)
 
     def import_(
-        self, file: str | Path | IO[Any], *, with_checks: bool = False, progress: Callable[[int], None] = report_nothing
+        self, file: str | Path | IO[Any], *, with_checks: bool = False, progress: Callable[[int], None] = lambda _: None
     ) -> ImportReport:
         """Import all that an export holds, or nothing; what differs here is merged, with the same result in any order.
 

@@ -215,7 +215,7 @@ def take_signal(
         known = {name: getattr(received, name) for name in _RECEIVED}
         _INSERT_SIGNAL.leave(connection, {**columns, "data": signal.data or None, **row, **known})
     if standing is not None:
-        counts = _settle(connection, standing, signal, timestamp)
+        counts = _settle(connection, standing, signal, timestamp, is_late=row["is_late"])
         change = assessment_store.Change(signal.source, timestamp, signal.summary, {"signal": signal.id})
         assessment_store.write_standing(connection, standing, counts, change, rules)
     return replace(signal, expectation_id=row["expectation_id"], routed_by=received.routed_by)
@@ -283,13 +283,12 @@ def _read_answer(standing: Any, expectation_id: str | None, now: int) -> dict[st
     return {"expectation_id": expectation_id if is_answer else None, "agent_id": standing.agent_id, "is_late": is_late}
 
 
-def _settle(connection: Connection, standing: Any, signal: Signal, now: int) -> Counts:
+def _settle(connection: Connection, standing: Any, signal: Signal, now: int, *, is_late: bool) -> Counts:
     """Settle the expectation that a signal fits, if there is one, and return the entry's new counts."""
     counts = assessment_store.read_counts(standing)
     if standing.expectation_number is None:
         return counts.received(signal.signal_type)
     before = ExpectationStatus(standing.status)
-    is_late = standing.expires_at is not None and now >= standing.expires_at
     settlement = settle(signal.signal_type, before, Polarity(standing.polarity), is_late=is_late)
     if settlement.status is not before:
         _SETTLE_EXPECTATION.leave(

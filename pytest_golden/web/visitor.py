@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -119,13 +120,9 @@ class Sessions:
 
     def find_visit(self, cookies: Mapping[str, str]) -> str | None:
         """Return the visit in a request's cookies; None if there is none that this server made."""
-        cookie = cookies.get(self._visit_cookie)
-        if cookie is None:
-            return None
-        try:
-            return self._visits.unsign(cookie).decode()
-        except BadSignature:
-            return None
+        with suppress(BadSignature):
+            return self._visits.unsign(cookies.get(self._visit_cookie, "")).decode()
+        return None
 
     def begin_visit(self) -> str:
         """Return a new visit, to be set as a cookie: forms are bound to it, also without a sign-in."""
@@ -147,13 +144,9 @@ class Sessions:
 
     def _find_session(self, cookies: Mapping[str, str]) -> bytes | None:
         """Return the session in the cookie. Not the cookie: one signature can be written in several ways."""
-        cookie = cookies.get(self._session_cookie)
-        if cookie is None:
-            return None
-        try:
-            return self._sessions.unsign(cookie, max_age=_SESSION_SECONDS)
-        except BadSignature:
-            return None
+        with suppress(BadSignature):
+            return self._sessions.unsign(cookies.get(self._session_cookie, ""), max_age=_SESSION_SECONDS)
+        return None
 
     def _set(self, response: Response, name: str, value: str, same_site: str, seconds: int | None) -> None:
         response.set_cookie(

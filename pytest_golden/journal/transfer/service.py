@@ -29,12 +29,8 @@ if TYPE_CHECKING:
 _LINES_BETWEEN_REPORTS = 1000
 
 
-def report_nothing(_: int) -> None:
-    """Report no progress."""
-
-
 def export_journal(
-    store: Store, file: str | Path | IO[Any], *, progress: Callable[[int], None] = report_nothing
+    store: Store, file: str | Path | IO[Any], *, progress: Callable[[int], None] = lambda _: None
 ) -> ExportReport:
     """Write all entries and orphans of one consistent read; equal journals give equal files. One entry at a time is in memory.
 
@@ -61,7 +57,7 @@ def import_journal(
     rules: Mapping[str, Rules],
     *,
     with_checks: bool = False,
-    progress: Callable[[int], None] = report_nothing,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> ImportReport:
     """Import all that a file holds, or nothing. Known entries are merged by the rules of `entry_merging.py`.
 
