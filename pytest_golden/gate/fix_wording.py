@@ -62,7 +62,7 @@ def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str
     changes nothing.
     """
     error = cause_of(failed.message or "")
-    failure = _shorten_cause(error_signature(error))
+    failure = _shorten(error_signature(error), _MOST_OF_CAUSE, " ...")
     files = choose_files(difference.files, manifest)
     if not failure or has_baselines_of(failed.project, difference.files) or _is_unclear(difference, files):
         return None
@@ -200,18 +200,13 @@ def _list_evidence(failed: Point, passed: Point, difference: Difference, files: 
     }
 
 
-def _shorten_cause(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _MOST_OF_CAUSE else f"{line[: _MOST_OF_CAUSE - 4]} ..."
-
-
 def tell_lesson(skill: SkillMemory, project: str | None = None, committed: Commit | None = None) -> tuple[str, ...]:
     """Describe a lesson in one line, and what fixed the failure in another if that is known.
 
     `project` is the one at hand, `committed` the commit that an edit was put into later.
     """
     fix = tell_fix(skill, project, committed)
-    told = _shorten_to(_without_the_known(skill) if fix else skill.lesson, _MOST_OF_LESSON)
+    told = _shorten(_without_the_known(skill) if fix else skill.lesson, _MOST_OF_LESSON)
     waits = "" if skill.approved else " (not approved yet)"
     return (f"lesson: {told}{waits}", *([f"  {fix}"] if fix else []))
 
@@ -253,7 +248,7 @@ def tell_broken(broke: BrokeBefore) -> str:
 
 
 def _tell_commits(commits: Sequence[Mapping[str, Any]], evidence: Mapping[str, Any]) -> str:
-    subjects = [f"'{_shorten_to(str(one.get('subject', '')), _LONGEST_SUBJECT)}'" for one in commits[:_MOST_SUBJECTS]]
+    subjects = [f"'{_shorten(str(one.get('subject', '')), _LONGEST_SUBJECT)}'" for one in commits[:_MOST_SUBJECTS]]
     if len(commits) == 1:
         count = evidence.get("commit_count")
         of_all = f", the one of {count} commits in its folder" if isinstance(count, int) and count > 1 else ""
@@ -277,6 +272,6 @@ def _get_list(evidence: Mapping[str, Any], key: str) -> Sequence[Any]:
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
 
 
-def _shorten_to(text: str, most: int) -> str:
+def _shorten(text: str, most: int, dots: str = "...") -> str:
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 3]}..."
+    return line if len(line) <= most else f"{line[: most - len(dots)]}{dots}"

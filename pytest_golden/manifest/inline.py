@@ -77,14 +77,12 @@ def _split(text: str) -> _Part:
 
 def _find_problem(part: _Part) -> str | None:
     whole = part.path if part.name is None else f"{part.name}:{part.path}"
-    try:
-        check_text(part.path)
-    except ValueError as error:
-        return f"the path in {show(whole)}: {error}"
-    try:
-        check_name("unnamed" if part.name is None else part.name)
-    except ValueError as error:
-        return f"the name in {show(whole)}: {error}"
+    name = "unnamed" if part.name is None else part.name
+    for what, check, given in (("path", check_text, part.path), ("name", check_name, name)):
+        try:
+            check(given)
+        except ValueError as error:
+            return f"the {what} in {show(whole)}: {error}"
     return None
 
 
