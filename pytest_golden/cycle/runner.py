@@ -49,7 +49,7 @@ class CycleRunner:
         gateway: what runs the golden projects; by default an `ExecutionGateway` of the project root.
         clock: returns seconds, or aware datetimes, that never go back.
         store: the store's file or URL, or "none"; by default the one in the project root.
-        notes: stored with the state for a later `resume` (see `read_notes`), without secrets.
+        notes: stored with the state for a later `resume`, without secrets.
 
     Raises:
         ValueError: a step is unknown, or cannot be called.
