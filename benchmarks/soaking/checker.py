@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from soaking.gates import Gate
     from soaking.places import Place
 
-_SAID_LOST = ("is lost to history", "this run is not recorded")
+_SAID_LOST = ("it is not recorded", "this run is not recorded")
 _ASSESSED = {"PASSED": "success", "FAILED": "failure", "ERROR": "failure", "SKIPPED": "expired"}
 
 

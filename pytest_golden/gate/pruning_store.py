@@ -153,7 +153,7 @@ def _choose_kept(
             found[agent_id] = (closed_after, retention.entries)
     if not found:
         raise SettingsError(
-            "nothing says how much is to be kept: give --older-than 90d or --keep 10000, or agents a retention in the rules"
+            "say how much to keep: give --older-than 90d or --keep 10000, or agents a retention in the rules"
         )
     return found
 

@@ -165,7 +165,7 @@ class RunRecord:
         self._has_missed = True
         where = "" if self.store is None else f" {self.store.where}"
         self._warn(
-            f"the store{where} has lost what it took of this run, as one that is restored from a backup; it is told all again"
+            f"the store{where} has lost its record of this run, as after restoring a backup; the run is recorded again"
         )
 
     def _write(self, work: Callable[[Connection], _T]) -> _T:
@@ -184,7 +184,7 @@ class RunRecord:
                     self._renew(error)
                 else:
                     self._refuse(error)
-        raise StorageError("no store takes anything")
+        raise StorageError("no store accepts results")
 
     def _may_renew(self, error: Exception) -> bool:
         trouble = _find_trouble(error)
@@ -202,7 +202,7 @@ class RunRecord:
         if error.trouble is StorageTrouble.GONE:
             self._renewals += 1
             set_log_aside(path, self._log, self._clock())
-            self._warn(f"{error}; what is there now, or a new store, takes all of this run")
+            self._warn(f"{error}; the store that is there now, or a new one, receives this whole run")
         self._open()
         with suppress(StorageError):
             self._write(partial(_record_all, events=self._told[:-1]))
@@ -212,7 +212,7 @@ class RunRecord:
         self._renewals += 1
         with suppress(StorageError):
             kept = put_aside(self._location, self._clock())
-            self._warn(f"{error}; its bytes are kept as {kept}, and a new store begins")
+            self._warn(f"{error}; it is kept as {kept}, and a new store is created")
             return True
         return False
 
@@ -224,7 +224,7 @@ class RunRecord:
             self._safe_count = self._spooled_count = 0
         if trouble is StorageTrouble.LOCKED:
             self._patience_seconds = min(self._patience_seconds, _LATER_PATIENCE_SECONDS)
-        self._warn(f"{error}; results are kept aside, and the gate goes on")
+        self._warn(f"{error}; results are kept in the spool, and the gate continues")
 
     def _set_aside(self) -> None:
         """Write to the spool what is in no store."""
@@ -235,7 +235,7 @@ class RunRecord:
                 self._append(self._told[self._spooled_count :], unsafe)
             except Exception as error:
                 self._has_spool = False
-                self._warn(f"{error}; unless the store takes this run at its end it is lost to history")
+                self._warn(f"{error}; unless the store accepts this run at its end, it is not recorded")
         self._safe_count = self._spooled_count = len(self._told)
 
     def _append(self, whole: Sequence[GateEvent], unsafe: Sequence[GateEvent]) -> None:
@@ -254,9 +254,9 @@ class RunRecord:
         except Exception:
             waiting = self._spool.files()
             if self._has_spool and waiting:
-                self._warn(f"what the store did not take waits in {waiting[-1].parent}; the next gate takes it in")
+                self._warn(f"what the store did not accept waits in {waiting[-1].parent}; the next gate imports it")
             else:
-                self._warn("this run is lost to history")
+                self._warn("this run is not recorded")
 
     def _take_in_substitute(self, folder: Path, merge: Callable[[str | Path, Path], int], run_id: str) -> None:
         """Merge the runs that were recorded elsewhere while the store's own folder could not be written."""
@@ -264,7 +264,7 @@ class RunRecord:
             runs = merge(self._location, folder)
         except Exception as error:
             source = folder / STORE_NAME
-            self._warn(f"the runs in {source} were not taken in: {error}; the next gate will try again")
+            self._warn(f"the runs in {source} were not imported: {error}; the next gate will try again")
         else:
             if runs:
                 self._say(f"{_count_runs(runs)} in the history now, taken from {folder}")
@@ -280,9 +280,9 @@ class RunRecord:
             except Exception as error:
                 if not self.takes:
                     break
-                unknown = "the store knows nothing of their run, as one that is restored from an older backup"
+                unknown = "the store does not know their run, as after restoring an older backup"
                 told = f"{unknown}; move the file away" if isinstance(error, JournalError) else error
-                self._warn(f"the results in {path} were not taken in: {told}")
+                self._warn(f"the results in {path} were not imported: {told}")
             else:
                 others += path.stem != run_id
                 self._spooled_count = 0 if path.stem == run_id else self._spooled_count

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 _READS = "reads"
 _NO_EXAMINE = (
-    "this project declares `outputs:`, and the plugged-in gateway cannot have them examined: "
-    "its `run_pipeline` must take `examine` and call it while what was written is still there"
+    "this project declares `outputs:`, but the gateway of a plug-in does not examine them: "
+    "its `run_pipeline` must take `examine` and call it while the written files still exist"
 )
 
 
@@ -186,7 +186,7 @@ def _takes_examine(run: Callable[..., object]) -> bool:
 
 def _require_outcome(given: object) -> PipelineOutcome:
     if not isinstance(given, PipelineOutcome):
-        raise GatewayError(f"the gateway gave {given!r}; its `run_pipeline` must give a PipelineOutcome")
+        raise GatewayError(f"the gateway gave {given!r}; its `run_pipeline` must return a PipelineOutcome")
     return given
 
 

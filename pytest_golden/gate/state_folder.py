@@ -188,7 +188,7 @@ def make_own_folder(folder: Path) -> None:
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     if not is_own_folder(folder):
-        raise PermissionError(f"{folder} is somebody else's; remove it, or let TMPDIR name another folder")
+        raise PermissionError(f"{folder} belongs to another user; remove it, or set TMPDIR to another folder")
 
 
 def is_own_folder(folder: Path) -> bool:

@@ -209,7 +209,7 @@ def find_weaker_outputs(old: GoldenProjectConfig, new: GoldenProjectConfig) -> I
     for path, outputs in then.items():
         for was, becomes in zip_longest(outputs, now.get(path, ())):
             if becomes is None:
-                yield _weaker(new.name, path, "is no output any more: bring it back", path, None)
+                yield _weaker(new.name, path, "is no longer an output: bring it back", path, None)
             elif was is not None:
                 yield from _compare_output(new.name, was, becomes)
     yield from _find_allowed_files(old, new)

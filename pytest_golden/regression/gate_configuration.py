@@ -182,7 +182,7 @@ def _list_acts(content: bytes | None) -> dict[str, str]:
     try:
         body = ast.parse(content).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {"a text that is no Python": content.decode("utf-8", "replace")}
+        return {"text that is not Python": content.decode("utf-8", "replace")}
     _drop_docstrings(body)
     helpers: dict[str, ast.stmt] = {}
     acts: dict[str, ast.stmt] = {}

@@ -193,7 +193,7 @@ def keep_spooled(
                 state_folder.find_spool_folder(place, state),
             )
     except (GoldenError, OSError) as error:
-        return f"what the store did not take of a gate in a worktree is lost to history: {error}"
+        return f"results of a gate in a worktree that the store did not accept are not recorded: {error}"
     return None
 
 

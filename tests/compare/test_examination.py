@@ -288,7 +288,9 @@ def test_gateway_that_examines_nothing_runs_what_has_no_outputs_and_refuses_the_
     refused = guard.check_one(workspace.declare("true", "a.txt"), {})
     assert refused.status is ResultStatus.ERROR
     assert kinds(refused) == [("harness", None)]
-    assert str(refused.error_message).startswith("this project declares `outputs:`, and the plugged-in gateway cannot")
+    assert str(refused.error_message).startswith(
+        "this project declares `outputs:`, but the gateway of a plug-in does not"
+    )
 
 
 def test_guard_without_baselines_takes_those_in_the_workspace_root(workspace: Workspace) -> None:

@@ -101,9 +101,9 @@ def test_store_that_is_locked_when_the_gate_begins_is_waited_for_once(place: Pla
         place.run(begun)
 
     assert "another process holds it locked" in place.warned[0]
-    assert place.warned[0].endswith("; results are kept aside, and the gate goes on")
+    assert place.warned[0].endswith("; results are kept in the spool, and the gate continues")
     assert (
-        place.warned[-1] == f"what the store did not take waits in {place.folder / 'spool'}; the next gate takes it in"
+        place.warned[-1] == f"what the store did not accept waits in {place.folder / 'spool'}; the next gate imports it"
     )
     assert [path.stem for path in place.spool.files()] == [begun.run_id]
 
@@ -188,7 +188,7 @@ def test_newer_store_is_refused_and_left_where_it_is(place: Place) -> None:
     place.run(begun)
 
     assert "newer" in place.warned[0]
-    assert place.warned[0].endswith("; results are kept aside, and the gate goes on")
+    assert place.warned[0].endswith("; results are kept in the spool, and the gate continues")
     assert place.aside() == []
     assert place.path.read_bytes() == before
     assert begun.run_id in {file.stem for file in place.spool.files()}
@@ -212,9 +212,9 @@ def test_without_a_spool_either_it_is_said_once_and_the_gate_goes_on_quickly(pla
 
     assert [text for text in place.warned if "cannot be written" in text] == [
         f"the spool file {place.folder / 'spool' / begun.run_id}.jsonl cannot be written: File exists; "
-        "unless the store takes this run at its end it is lost to history"
+        "unless the store accepts this run at its end, it is not recorded"
     ]
-    assert place.warned[-1] == "this run is lost to history"
+    assert place.warned[-1] == "this run is not recorded"
 
 
 def test_without_a_spool_a_store_that_is_free_again_at_the_end_has_the_whole_run(place: Place) -> None:

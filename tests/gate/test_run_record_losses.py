@@ -45,7 +45,7 @@ def test_store_that_is_no_store_is_kept_aside_when_the_gate_begins(place: Place)
     place.assert_whole(begun)
     assert [path.read_bytes() for path in place.aside()] == [before]
     assert len(place.warned) == 1
-    assert f"its bytes are kept as {place.aside()[0]}, and a new store begins" in place.warned[0]
+    assert f"it is kept as {place.aside()[0]}, and a new store is created" in place.warned[0]
 
 
 def test_store_that_is_damaged_in_the_middle_is_kept_aside_and_the_new_one_has_the_whole_run(place: Place) -> None:
@@ -182,7 +182,7 @@ def test_store_that_is_restored_from_before_the_run_is_told_all_of_it(place: Pla
     place.assert_whole(begun)
     assert (place.count("gate_runs"), place.streak("lost")) == (2, [])
     assert len(place.warned) == 1
-    assert f"{place.path} has lost what it took of this run" in place.warned[0]
+    assert f"{place.path} has lost its record of this run" in place.warned[0]
     assert record.has_recovered is False
     assert place.spool.files() == ()
 
@@ -272,7 +272,7 @@ def test_results_whose_run_no_store_knows_are_said_and_left(place: Place) -> Non
     place.run(begin("two", minute=1))
 
     assert place.warned == [
-        f"the results in {path} were not taken in: the store knows nothing of their run, as one that is restored from an older "
+        f"the results in {path} were not imported: the store does not know their run, as after restoring an older "
         "backup; move the file away"
     ]
     assert place.spool.files() == (path,)
@@ -385,7 +385,7 @@ def test_poisoned_spool_file_is_said_and_left_and_blocks_nothing(place: Place, p
     place.run(present)
 
     assert len(place.warned) == 1
-    assert place.warned[0].startswith(f"the results in {path} were not taken in: ")
+    assert place.warned[0].startswith(f"the results in {path} were not imported: ")
     assert place.spool.files() == (path,)
     assert place.said == ["1 earlier run is in the history now"]
     place.assert_whole(second)

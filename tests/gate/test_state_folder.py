@@ -136,7 +136,7 @@ def test_substitute_that_somebody_else_has_prepared_is_not_used(
     assert substitute.stat().st_mode & 0o777 == 0o700
     shutil.rmtree(substitute)
     substitute.symlink_to(elsewhere)
-    with pytest.raises(PermissionError, match="somebody else's"):
+    with pytest.raises(PermissionError, match="belongs to another user"):
         prepare_state_folder(workspace)
     assert list(elsewhere.iterdir()) == []
 

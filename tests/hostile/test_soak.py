@@ -111,7 +111,7 @@ def test_store_that_differs_is_found(
 
 
 def test_what_a_gate_said_is_lost_is_not_acknowledged(tmp_path: Path, checker: Any) -> None:
-    lost = "golden: WARNING: no room; unless the store takes this run at its end it is lost to history\n"
+    lost = "golden: WARNING: no room; unless the store accepts this run at its end, it is not recorded\n"
     killed = checker.read_acknowledged(make_gate(tmp_path, [LINES[0], lost, LINES[1]]))
     assert (killed.results, killed.said_lost) == ({"steady0": "PASSED"}, 1)
     ended = checker.read_acknowledged(make_gate(tmp_path, [LINES[0], lost, LINES[1]], REPORT))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 GATE = ("-m", "pytest", "--golden", "-p", "no:cacheprovider")
-LOST = "this run is lost to history"
+LOST = "this run is not recorded"
 
 
 class Gates:
@@ -177,8 +177,8 @@ def test_full_disk_below_the_store_changes_no_verdict_and_the_next_gate_takes_th
         code, said = gates.run(f"--golden-store={named}", *options, machine=full_disk)
         assert code == expected, said
         assert "the disk is full; make room" in said
-        assert "results are kept aside, and the gate goes on" in said
-        assert "the next gate takes it in" in said
+        assert "results are kept in the spool, and the gate continues" in said
+        assert "the next gate imports it" in said
     assert len(list((gates.root / ".golden" / "spool").glob("*/*.jsonl"))) == 2
 
     # What waits for one store is not for another.
@@ -217,7 +217,7 @@ def test_ordinary_user_with_a_store_that_may_only_be_read_has_the_same_verdict_a
 
     assert code == exit_code, said
     assert "it cannot be written; let its folder and all files" in said
-    assert "the next gate takes it in" in said
+    assert "the next gate imports it" in said
     if exit_code:
         assert "last passed" in said
 
@@ -239,7 +239,7 @@ def test_gate_where_nothing_can_be_written_beside_the_manifest_records_elsewhere
     assert gates.count_results() == 3
     assert not (substitute / "golden.db").exists()
     code, said = gates.run(environment={"TMPDIR": str(temporary)})
-    assert (code, "4th pass in a row" in said, "taken in" in said) == (0, True, False), said
+    assert (code, "4th pass in a row" in said, "in the history now" in said) == (0, True, False), said
 
 
 def test_store_on_a_network_file_system_keeps_no_log_of_its_own(gates: Gates, bwrap: str, tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ def test_what_the_suffix_of_each_file_decides_may_be_any_comparison(
 def test_an_output_that_is_gone_is_a_weakening_and_a_new_one_is_nothing() -> None:
     a, b, c = (DeclaredOutput(path) for path in ("a.csv", "b.csv", "c.csv"))
     (gone,) = find_weakenings(make_outputs(a, b), make_outputs(c, a), not_run={})
-    assert (gone.kind, gone.message) == ("output", "the output b.csv: is no output any more: bring it back")
+    assert (gone.kind, gone.message) == ("output", "the output b.csv: is no longer an output: bring it back")
     assert (gone.base, gone.head) == ("b.csv", None)
 
 
@@ -278,7 +278,7 @@ def test_outputs_with_one_path_are_compared_in_their_order() -> None:
     twice = DeclaredOutput("a.csv"), DeclaredOutput("a.csv", "exists", min_bytes=5)
     assert find_weakenings(make_outputs(*twice), make_outputs(*twice, DeclaredOutput("a.csv")), not_run={}) == ()
     (gone,) = find_weakenings(make_outputs(*twice), make_outputs(twice[0]), not_run={})
-    assert "is no output any more" in gone.message
+    assert "is no longer an output" in gone.message
 
 
 @pytest.mark.parametrize(("old", "new"), [(2.0, 3.0), (2.0, None)])

@@ -121,7 +121,7 @@ def test_secrets_in_options_are_not_told() -> None:
         ("", "@install\ndef f(): pass\n", "@install"),
         ("", "class A:\n    x = install()\n", "class A:"),
         ("", "if True:\n    import os\n    os.abort()\n", "if True:"),
-        ("", "def (", "a text that is no Python"),
+        ("", "def (", "text that is not Python"),
     ],
 )
 def test_what_a_conftest_does_in_the_gate_counts(was: str | None, now: str | None, told: str) -> None:

@@ -61,11 +61,11 @@ def locked(path: Path) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("spoil", "told", "script", "code"),
     [
-        (damage, "its bytes are kept as", PASSES, 0),
-        (damage, "its bytes are kept as", FAILS, 1),
+        (damage, "and a new store is created", PASSES, 0),
+        (damage, "and a new store is created", FAILS, 1),
         (make_newer, "newer", PASSES, 0),
-        (refuse_writes, "results are kept aside", PASSES, 0),
-        (refuse_writes, "results are kept aside", FAILS, 1),
+        (refuse_writes, "results are kept in the spool", PASSES, 0),
+        (refuse_writes, "results are kept in the spool", FAILS, 1),
         (put_a_folder_there, "that is no file", PASSES, 0),
         (break_rows, "", PASSES, 0),
         (break_rows, "", FAILS, 1),
@@ -101,8 +101,8 @@ def test_locked_store_changes_no_exit_code_and_the_next_gate_takes_the_results_i
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            "golden: WARNING: the store * another process holds it locked*; results are kept aside, *",
-            "WARNING: what the store did not take waits in *spool; the next gate takes it in",
+            "golden: WARNING: the store * another process holds it locked*; results are kept in the spool, *",
+            "WARNING: what the store did not accept waits in *spool; the next gate imports it",
         ]
     )
     assert result.stdout.str().count("holds it locked") == 1

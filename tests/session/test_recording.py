@@ -114,7 +114,7 @@ def test_damaged_store_that_was_named_costs_no_verdict(workspace: Workspace) -> 
     damage(place)
     result = workspace.run(f"--golden-store={place}")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["golden: WARNING: the store *it is damaged*; results are kept aside, *"])
+    result.stdout.fnmatch_lines(["golden: WARNING: the store *it is damaged*; results are kept in the spool, *"])
 
 
 def test_results_of_a_run_that_must_not_be_learned_from_are_never(workspace: Workspace, recorded: Recorded) -> None:

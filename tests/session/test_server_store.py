@@ -54,7 +54,7 @@ def test_results_wait_while_the_server_is_away(
     assert run.ret == 0
     told = run.stdout.str() + run.stderr.str()
     assert "its server cannot be used" in told
-    assert "the next gate takes it in" in told
+    assert "the next gate imports it" in told
     run = workspace.run("--golden-store", url)
     assert run.ret == 0
     assert "1 earlier run is in the history now" in run.stdout.str()
@@ -93,9 +93,9 @@ def test_gate_whose_database_is_restored_meanwhile_judges_and_is_in_it_whole(
     postgres.execute(f"DROP DATABASE {backup}")
     assert run.ret == 1
     run.stdout.fnmatch_lines(
-        ["golden: WARNING: the store * has lost what it took of this run, as one that is restored*"]
+        ["golden: WARNING: the store * has lost its record of this run, as after restoring a backup*"]
     )
-    assert run.stdout.str().count("has lost what") == 1
+    assert run.stdout.str().count("has lost its record") == 1
     assert "Traceback" not in run.stdout.str() + run.stderr.str()
     assert recorded.results() == {"one": "PASSED", "two": "FAILED", "three": "PASSED"}
     assert [len(recorded.past(name)) for name in ("one", "two", "three")] == [2, 2, 2]

@@ -289,5 +289,5 @@ def test_without_a_store_nothing_is_kept_and_what_cannot_be_is_said(sides: Sides
     (sides.head / ".golden" / "spool").write_text("in the way")
     told = keep_spooled(sides.manifest.parent, None, sides.head)
     assert told is not None
-    assert told.startswith("what the store did not take of a gate in a worktree is lost to history: ")
+    assert told.startswith("results of a gate in a worktree that the store did not accept are not recorded: ")
     assert len(sides.spool.files()) == 1
