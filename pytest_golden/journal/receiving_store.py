@@ -15,10 +15,10 @@ from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, func, l
 
 from pytest_golden.journal import routing_store
 from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, Change, override, read_signal
-from pytest_golden.journal.hints import Words, anchors_of, read_words
-from pytest_golden.journal.model import Assessment, Expectation, ExpectationStatus, RoutedBy, Signal, SignalType
-from pytest_golden.journal.routing import MOST_KEPT, Candidate, News, Route, route
-from pytest_golden.journal.rules import DEFAULT_RULES, HUMAN, Rules, settle
+from pytest_golden.journal.hints import Words, anchors_of, fits, read_words
+from pytest_golden.journal.model import Assessment, Expectation, RoutedBy, Signal, SignalType
+from pytest_golden.journal.routing import MOST_KEPT, News, Route, route
+from pytest_golden.journal.rules import DEFAULT_RULES, HUMAN, Rules
 from pytest_golden.journal.store import Received, SweptStore, take_signal
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, expectations, signals
@@ -254,25 +254,15 @@ def _keep(
     return take_signal(connection, signal, expectation_id, received, rules=rules.get(agent_id or "", DEFAULT_RULES))
 
 
-def route_to_new(connection: Connection, new: Sequence[Expectation], agent_id: str, rules: Rules) -> int:
-    """Assign orphans, the oldest first, to those new expectations of one entry whose hints they fit; return how many."""
-    asked = [expectation for expectation in new if expectation.match_hint]
-    if not asked:
+def route_to_new(connection: Connection, new: Sequence[Expectation], agent_id: str, rules: Mapping[str, Rules]) -> int:
+    """Assign orphans, the oldest first, that fit the hint of a new expectation of one entry; return how many."""
+    hints = [expectation.match_hint for expectation in new if expectation.match_hint]
+    if not hints:
         return 0
-    known = {one.id: one for one in asked}
-    candidates = {one.id: _make_candidate(one, number, agent_id) for number, one in enumerate(asked)}
-    taken = 0
-    rows = _ORPHANS_SINCE_ENTRY.run(connection, {"the_entry": asked[0].entry_id}).fetchall()
-    for orphan in _read_orphans(_ORPHANS_SINCE_ENTRY.decode(rows)):
-        if orphan.agent_id not in {None, agent_id}:
-            continue
-        found = route(_make_news(orphan), candidates.values())
-        if found.taken is not None:
-            _take(connection, orphan, found, rules)
-            after = settle(orphan.signal.signal_type, found.taken.status, known[found.taken.id].polarity)
-            candidates[found.taken.id] = found.taken._replace(status=after.status)
-            taken += 1
-    return taken
+    rows = _ORPHANS_SINCE_ENTRY.run(connection, {"the_entry": new[0].entry_id}).fetchall()
+    orphans = [one for one in _read_orphans(_ORPHANS_SINCE_ENTRY.decode(rows)) if one.agent_id in {None, agent_id}]
+    fitting = [one for one in orphans if any(fits(hint, _make_news(one).words) for hint in hints)]
+    return _assign(connection, fitting, rules)
 
 
 def reroute_orphans(swept: SweptStore, timestamp: datetime, since: LastNumbers | None = None) -> int:
@@ -294,11 +284,18 @@ def reroute_orphans(swept: SweptStore, timestamp: datetime, since: LastNumbers |
 
 def _route_again(connection: Connection, ids: Sequence[str], rules: Mapping[str, Rules]) -> int:
     """Assign those of these signals that are orphans, the oldest first, as `reroute_orphans` does."""
+    return _assign(connection, _read_orphans(connection.execute(_ORPHANS.where(signals.c.id.in_(ids))).all()), rules)
+
+
+def _assign(connection: Connection, orphans: Iterable[Orphan], rules: Mapping[str, Rules]) -> int:
     taken = 0
-    for orphan in _read_orphans(connection.execute(_ORPHANS.where(signals.c.id.in_(ids))).all()):
+    for orphan in orphans:
         found = _find_place(connection, orphan)
         if found.taken is not None:
-            _take(connection, orphan, found, rules.get(found.taken.agent_id, DEFAULT_RULES))
+            signal = replace(orphan.signal, entry_id=found.taken.entry_id)
+            received = Received(found.rule, write_routing(found), orphan.agent_id)
+            of_agent = rules.get(found.taken.agent_id, DEFAULT_RULES)
+            take_signal(connection, signal, found.taken.id, received, is_kept=True, rules=of_agent)
             taken += 1
     return taken
 
@@ -353,24 +350,3 @@ def _make_news(orphan: Orphan) -> News:
     signal = orphan.signal
     words = read_words(signal.source, signal.data)
     return News(words, signal.signal_type, to_ms(signal.created_at), orphan.agent_id, by_hint_only=True)
-
-
-def _make_candidate(expectation: Expectation, number: int, agent_id: str) -> Candidate:
-    return Candidate(
-        expectation.id,
-        number,
-        expectation.entry_id,
-        agent_id,
-        None,
-        ExpectationStatus.OPEN,
-        expectation.match_hint,
-        to_ms(expectation.created_at),
-        None if expectation.expires_at is None else to_ms(expectation.expires_at),
-    )
-
-
-def _take(connection: Connection, orphan: Orphan, found: Route, rules: Rules) -> None:
-    assert found.taken is not None
-    signal = replace(orphan.signal, entry_id=found.taken.entry_id)
-    received = Received(found.rule, write_routing(found), orphan.agent_id)
-    take_signal(connection, signal, found.taken.id, received, is_kept=True, rules=rules)

@@ -147,7 +147,7 @@ class Journal:
             rules = self._rules.get(owner, DEFAULT_RULES)
             refuse_forbidden(outcome.expectations, rules, owner)
             stored.record_outcome(connection, entry_id, outcome, timestamp, who=owner, rules=rules, standing=standing)
-            receiving_store.route_to_new(connection, outcome.expectations, owner, rules)
+            receiving_store.route_to_new(connection, outcome.expectations, owner, self._rules)
             return stored.get_entry(connection, entry_id)
 
     def add_signal(
