@@ -18,7 +18,7 @@ from pytest_golden.storage.schema import entries, entry_history, expectations, s
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sqlalchemy import Column, ColumnElement, Connection, Insert, Select, Table
+    from sqlalchemy import Column, ColumnElement, Connection, Select, Table
 
 
 # How many rows of expectations and signals are in memory at once, if one entry has not more.
@@ -31,11 +31,8 @@ _STORED = tuple(name for name in EXPECTATION_FIELDS if name != "by_hint_only")
 _THE_ENTRY = bindparam("the_entry", type_=Text())
 _THE_ID = bindparam("the_id", type_=Text())
 _BY_HINT_ONLY = expectations.c.hint_shape.is_(None).label("by_hint_only")
-_INSERT_ENTRY = insert(entries)
 _UPDATE_ENTRY = update(entries).where(entries.c.id == _THE_ENTRY)
 _THE_COPY = select(*(entries.c[name] for name in ENTRY_FIELDS)).where(entries.c.id == _THE_ENTRY)
-_LATEST = select(func.max(entries.c.created_at))
-_LATEST_EXPECTATION = select(func.max(expectations.c.created_at))
 # Without a mark, the time of a signal tells what was expected then.
 _UNMARK = (
     update(signals)
@@ -71,9 +68,7 @@ class _Part(NamedTuple):
     table: Table
     columns: tuple[Any, ...]
     key: Callable[[Row], str]
-    insert: Insert
     of_entries: Select[Any]
-    of_entry: Select[Any]
 
 
 def _make_part(table: Table, columns: Sequence[Any], key: Callable[[Row], str]) -> _Part:
@@ -84,9 +79,7 @@ def _make_part(table: Table, columns: Sequence[Any], key: Callable[[Row], str]) 
         table,
         tuple(columns),
         key,
-        insert(table),
         query.where(owner.in_(bindparam("the_entries", expanding=True))),
-        query.where(owner == _THE_ENTRY),
     )
 
 
@@ -118,13 +111,8 @@ def count_lines(connection: Connection) -> tuple[int, int]:
 
 def find_copy(connection: Connection, entry_id: str) -> Copy | None:
     """Return an entry with all that belongs to it; None when it is not there."""
-    names = {"the_entry": entry_id}
-    row = connection.execute(_THE_COPY, names).one_or_none()
-    if row is None:
-        return None
-    entry = _pick(row, ENTRY_FIELDS)
-    belonging = (_group(part, connection.execute(part.of_entry, names)) for part in _PARTS)
-    return Copy(entry, *(tuple(rows.get(entry_id, ())) for rows in belonging))
+    row = connection.execute(_THE_COPY, {"the_entry": entry_id}).one_or_none()
+    return None if row is None else next(_complete(connection, [row]))
 
 
 def find_places(connection: Connection, signal: Row) -> tuple[Place, ...]:
@@ -144,7 +132,8 @@ def find_entry_of_expectation(connection: Connection, expectation_id: str) -> st
 
 def find_latest(connection: Connection) -> tuple[int | None, int | None]:
     """Return when the last entry and the last expectation began, in milliseconds since the epoch; None without any."""
-    return connection.scalar(_LATEST), connection.scalar(_LATEST_EXPECTATION)
+    entry, expectation = (connection.scalar(select(func.max(table.c.created_at))) for table in (entries, expectations))
+    return entry, expectation
 
 
 def number_entries(connection: Connection, since: int) -> None:
@@ -222,7 +211,7 @@ def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False
 
     Its checks are run here only with `with_checks`: nobody here has ordered a command that came in a file.
     """
-    connection.execute(_INSERT_ENTRY, {**copy.entry, **count_columns(count(copy))})
+    connection.execute(insert(entries), {**copy.entry, **count_columns(count(copy))})
     _insert_rows(connection, _EXPECTATIONS, copy.expectations, copy.entry, with_checks=with_checks)
     _insert_rows(connection, _SIGNALS, copy.signals, copy.entry)
     _insert_rows(connection, _HISTORY, copy.history, copy.entry)
@@ -230,7 +219,7 @@ def insert_copy(connection: Connection, copy: Copy, *, with_checks: bool = False
 
 def insert_orphan(connection: Connection, signal: Row) -> None:
     """Store a signal without an entry."""
-    connection.execute(_SIGNALS.insert, {**signal, "entry_id": None})
+    connection.execute(insert(signals), {**signal, "entry_id": None})
 
 
 def delete_signal(connection: Connection, signal_id: str) -> None:
@@ -285,7 +274,7 @@ def _insert_rows(
 ) -> None:
     if part is not _EXPECTATIONS:
         if rows:
-            connection.execute(part.insert, [{**row, "entry_id": entry["id"]} for row in rows])
+            connection.execute(insert(part.table), [{**row, "entry_id": entry["id"]} for row in rows])
         return
     crowds: dict[int, int] = {}
     for row in rows:
@@ -294,7 +283,7 @@ def _insert_rows(
         owner = (entry["agent_id"], entry["session_key"])
         found_by = write_found_by(connection, row, owner, crowds, by_hint_only=row["by_hint_only"])
         kept = {name: row[name] for name in _STORED}
-        connection.execute(part.insert, {**kept, **found_by, "entry_id": entry["id"], "check_due_at": due_at})
+        connection.execute(insert(part.table), {**kept, **found_by, "entry_id": entry["id"], "check_due_at": due_at})
 
 
 def _rewrite_part(
