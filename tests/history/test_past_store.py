@@ -147,4 +147,4 @@ def test_store_that_is_not_there_leaves_durations_unjudged(tmp_path: Path, store
     assert find_slowdown_judge(str(tmp_path / "text.db"), manifest, None).trouble
     assert not read_slowdown_judge(store, [GoldenProjectConfig("one", "one.py")], tmp_path, None).trends
     store.close()
-    assert "cannot be asked" in read_slowdown_judge(store, manifest.projects, tmp_path, None).trouble
+    assert "cannot be read" in read_slowdown_judge(store, manifest.projects, tmp_path, None).trouble
