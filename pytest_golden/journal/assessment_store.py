@@ -279,11 +279,6 @@ def ask_for_soonest() -> Question:
     return Question(_SOONEST, {})
 
 
-def is_any_due(soonest: Iterable[Any], timestamp: datetime) -> bool:
-    """Tell from the answer to `ask_for_soonest` whether an expectation has expired."""
-    return any(expires_at <= to_ms(timestamp) for (expires_at,) in soonest)
-
-
 def close_expectations(
     connection: Connection, entry_id: str, timestamp: datetime, *, who: str, why: str, rules: Rules = DEFAULT_RULES
 ) -> model.Assessment:

@@ -154,7 +154,7 @@ class SweptStore:
                 connection,
                 (soonest, *answers),
             ):
-                if not assessment_store.is_any_due(soonest, timestamp):
+                if not any(expires_at <= to_ms(timestamp) for (expires_at,) in soonest):
                     return work(connection, answers)
                 _, is_more = assessment_store.resolve_due(connection, timestamp, self.rules)
                 if not is_more:
