@@ -47,7 +47,7 @@ def test_without_namespaces_a_demanded_overlay_is_refused(
     make_project("true")
     facts = run_elsewhere(NO_NAMESPACES, RUN, environment={"VIEW": "overlay"})
     assert (facts["ending"], facts["problem"]) == ("not_started", "sandbox_unavailable")
-    assert "--golden-sandbox=overlay is demanded" in facts["message"]
+    assert "--golden-sandbox=overlay is required" in facts["message"]
 
 
 def test_without_a_seal_a_write_to_the_original_is_found_out(

@@ -222,7 +222,7 @@ def test_output_that_is_given_up_weakens(baselined: Workspace) -> None:
     baselined.declare({"name": "one", "script": "echo 1 > a.txt"})
     result = baselined.run("--golden-base=main", "--golden-json=out.json")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["one: the output a.txt: is no output any more*"])
+    result.stdout.fnmatch_lines(["one: the output a.txt: is no longer an output*"])
     assert '"output"' in (baselined.path / "out.json").read_text()
 
 

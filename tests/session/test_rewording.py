@@ -89,7 +89,7 @@ def test_whoever_does_not_want_to_wait_may_end_it(gate: Workspace, recorded: Rec
         process.send_signal(signal.SIGINT)
         told, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "learning was interrupted; the next gate goes on with it" in told
+    assert "learning was interrupted; the next gate continues it" in told
     assert recorded.results() == {"sales": "PASSED"}
 
 
