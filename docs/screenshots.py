@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -225,9 +226,12 @@ def _draw_terminal(output: str, shop: Path, path: Path) -> None:
 @contextmanager
 def _serving(shop: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "pytest_golden", "serve", "--port", "0"]
-    with subprocess.Popen(command, cwd=shop, stdout=subprocess.PIPE, text=True) as server:
+    token = secrets.token_urlsafe()
+    environment = {**os.environ, "GOLDEN_SERVE_TOKEN": token}
+    with subprocess.Popen(command, cwd=shop, stdout=subprocess.PIPE, text=True, env=environment) as server:
         try:
-            yield server.stdout.readline().strip() if server.stdout else ""
+            address = server.stdout.readline().strip() if server.stdout else ""
+            yield f"{address}/sign-in?token={token}"
         finally:
             server.terminate()
 
@@ -241,6 +245,7 @@ def _photograph(browser: Browser, address: str) -> None:
     light.get_by_role("link", name="sales_totals", exact=True).click()
     light.screenshot(path=IMAGES / "result.png")
     dark = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="dark", timezone_id="UTC")
+    dark.goto(address)
     dark.goto(light.url)
     dark.locator("h1 a").click()
     dark.screenshot(path=IMAGES / "project.png")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import tempfile
 from collections import defaultdict
 from importlib import import_module
 from importlib.util import find_spec
@@ -36,6 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
     os.environ["PYTEST_ADDOPTS"] = " ".join(WITHOUT_PLUGINS)
+    # Where the gate keeps its key and its token: not among those of the person who runs the tests.
+    settings = tempfile.TemporaryDirectory(prefix="golden-settings-")
+    config.add_cleanup(settings.cleanup)
+    os.environ["XDG_CONFIG_HOME"] = settings.name
     # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that; some tests send one.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

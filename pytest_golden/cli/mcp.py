@@ -21,7 +21,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.options import add_options, exit_when_ended, find_manifest, locate_store, refusing_values, say
-from pytest_golden.cli.serve import add_listening_options, read_address, read_token, refuse_missing_extra
+from pytest_golden.cli.serve import (
+    TOKEN_VARIABLE,
+    add_listening_options,
+    read_address,
+    read_token,
+    refuse_missing_extra,
+)
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.agent_rules import find_rules
 from pytest_golden.storage.location import parse_location
@@ -138,8 +144,9 @@ def _open_workplace(arguments: argparse.Namespace) -> Any:
 
 def _find_token(host: str) -> str | None:
     """Return the token that clients have to send, which is told first; None where none is needed."""
+    if is_loopback(host) and not os.environ.get(TOKEN_VARIABLE, "").strip():
+        return None
     token = read_token()
-    is_closed = token.is_given or not is_loopback(host)
-    for line in (*warn_of_host(host), *(tell_token(token) if is_closed else ())):
+    for line in (*warn_of_host(host), *tell_token(token)):
         say(line)
-    return token.text if is_closed else None
+    return token.text

@@ -1,6 +1,6 @@
 """`golden serve`: the web page, the JSON API and the webhooks; and the options that it shares with `golden mcp`.
 
-env GOLDEN_SERVE_TOKEN is the token for signing in and for the JSON API; without it, one is generated and printed.
+env GOLDEN_SERVE_TOKEN is the token for signing in and for the JSON API; without it, your own is made at the first start.
 env GOLDEN_WEBHOOK_SECRET turns on the webhooks.
 
 exit code: 130 ended by Ctrl-C, 0 by SIGTERM, 2 bad input.
@@ -22,17 +22,21 @@ from pytest_golden.cli.options import (
     say,
 )
 from pytest_golden.errors import SettingsError
+from pytest_golden.regression.wording import name_some
 from pytest_golden.storage.store import Store
 from pytest_golden.web.access import PublicPlace, Token, tell_token, warn_of_host
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+    from pathlib import Path
 
 
+TOKEN_VARIABLE = "GOLDEN_SERVE_TOKEN"
 _DEFAULT_HOST, _MOST_PORT = "127.0.0.1", 65_535
 _NEEDED = ("fastapi", "uvicorn", "jinja2", "itsdangerous", "python_multipart")
 _DEFAULT_PORT = 8765
+_MOST_NAMED = 3
 _DEFAULT_HEARTBEAT_SECONDS = 30.0
 _LONGEST_HEARTBEAT_SECONDS = 86_400.0
 # Requests can read while a gate writes; one that writes is soon told to try again, not kept waiting.
@@ -42,7 +46,14 @@ _BUSY_SECONDS = 2.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden serve`."""
     add_listening_options(parser, _DEFAULT_PORT)
-    parser.add_argument("--require-token", action="store_true", help="Require the token on this machine too.")
+    parser.add_argument(
+        "--require-token", action="store_true", help="Require the token of everybody, as is the default."
+    )
+    parser.add_argument(
+        "--no-token",
+        action="store_true",
+        help="Let everybody on this machine in. Refused if a pipeline could reach the page.",
+    )
     parser.add_argument(
         "--public-url", metavar="URL", help="The URL behind a proxy, such as https://ci.example.org/golden."
     )
@@ -69,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         from pytest_golden.web import app
 
         def tell(address: str) -> None:
-            for line in _tell_who_comes_in(options, token):
+            for line in _tell_who_comes_in(options, token, address):
                 say(line)
             print(address, flush=True)
 
@@ -84,11 +95,13 @@ def _read_options(arguments: argparse.Namespace, host: str, token: Token) -> Any
     place = PublicPlace.parse(arguments.public_url, host)
     from pytest_golden.web.services import ServeOptions
 
+    if arguments.no_token:
+        _refuse_open_door(arguments, locate_manifest(settings), place)
     return ServeOptions(
         manifest=locate_manifest(settings),
         place=place,
         token=token.text,
-        demands_token=arguments.require_token or not place.is_loopback,
+        demands_token=not arguments.no_token,
         webhook_secret=os.environ.get("GOLDEN_WEBHOOK_SECRET") or None,
         is_read_only=arguments.read_only,
         heartbeat_seconds=arguments.heartbeat_seconds,
@@ -98,16 +111,31 @@ def _read_options(arguments: argparse.Namespace, host: str, token: Token) -> Any
     )
 
 
-def _tell_who_comes_in(options: Any, token: Token) -> Iterator[str]:
+def _refuse_open_door(arguments: argparse.Namespace, manifest: Path, place: PublicPlace) -> None:
+    """Raise if somebody whom nobody knows could come in without a token."""
+    if arguments.require_token or not place.is_loopback:
+        raise SettingsError("--no-token: other machines, and --require-token, need the token; leave one of them out")
+    from pytest_golden.manifest.reader import load_manifest
+
+    reaching = [one.name for one in load_manifest(manifest).projects if one.network] if manifest.exists() else []
+    if reaching:
+        raise SettingsError(
+            f"--no-token: {name_some(reaching, _MOST_NAMED)} could reach the page and speak as a person: leave it out, or "
+            "declare `network: false` for every project"
+        )
+
+
+def _tell_who_comes_in(options: Any, token: Token, address: str) -> Iterator[str]:
     place = options.place
     yield from warn_of_host(place.bound_host)
     if place.is_behind_proxy and not options.demands_token:
         yield (
             "warning: people who come through the proxy must sign in only if it sets Host, X-Forwarded-For or "
-            "Forwarded; use --require-token unless you know that yours does"
+            "Forwarded; leave --no-token out unless you know that yours does"
         )
     if options.demands_token or place.is_behind_proxy:
-        yield from tell_token(token)
+        outside = f"{place.scheme}://{place.host}{place.prefix}" if place.is_behind_proxy else address
+        yield from tell_token(token, f"{outside}/sign-in")
 
 
 def add_listening_options(parser: argparse.ArgumentParser, default_port: int) -> None:
@@ -132,8 +160,8 @@ def read_address(arguments: argparse.Namespace, default_port: int) -> tuple[str,
 
 
 def read_token() -> Token:
-    """Return the token from the environment, or make one."""
-    return Token.read(os.environ.get("GOLDEN_SERVE_TOKEN", ""))
+    """Return the token from the environment, or this user's own."""
+    return Token.read(os.environ.get(TOKEN_VARIABLE, ""))
 
 
 def refuse_missing_extra(command: str, extra: str, *modules: str) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.view import is_below
+from pytest_golden.storage.folder import find_settings_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -195,7 +196,9 @@ def _holds_anything(folder: str) -> bool:
 
 def find_masked(home: str) -> tuple[str, ...]:
     """List the folders of this machine that a seal replaces: they hold other people's files, sockets and secrets."""
-    candidates = (*_PRIVATE, "/run", home)
+    settings = os.path.realpath(find_settings_folder())
+    is_beside = not any(settings.startswith(f"{place}/") for place in (*_PRIVATE, "/run", home))
+    candidates = (*_PRIVATE, "/run", home, *([settings] if is_beside else []))
     return tuple(path for path in candidates if path != "/" and os.path.isdir(path) and not os.path.islink(path))
 
 

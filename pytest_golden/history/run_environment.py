@@ -13,10 +13,11 @@ import re
 import secrets
 import sys
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.storage.folder import keep_secret
 from pytest_golden.values.checking import as_mapping
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ _ENDINGS = (".dist-info", ".egg-info")
 _PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?$")
 _VERSION_LINE = re.compile(r"^Version: *(\S+)", re.MULTILINE)
 _MOST_OF_HEADER = 4096
-_KEY_BYTES = 32
 
 
 def describe_surroundings(
@@ -186,15 +186,9 @@ def _digest_passed(projects: Iterable[GoldenProjectConfig], workspace_root: Path
 @cache
 def _read_key() -> bytes:
     """Return this user's key, which is made where there is none. Where none can be kept, each process has its own."""
-    file = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "pytest-golden", "key")
-    key = secrets.token_bytes(_KEY_BYTES)
     with suppress(OSError, RuntimeError):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError), open(file, "xb", opener=partial(os.open, mode=0o600)) as new:
-            new.write(key)
-        kept = file.read_bytes()
-        return kept if len(kept) == _KEY_BYTES else key
-    return key
+        return keep_secret("key")[0].encode()
+    return secrets.token_bytes()
 
 
 def _list_sites(folder: Path) -> list[Path]:

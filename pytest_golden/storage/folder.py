@@ -6,11 +6,11 @@ import os
 import secrets
 import stat
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 STATE_FOLDER = ".golden"
 STORE_NAME = "golden.db"
@@ -19,6 +19,7 @@ STORE_NAME = "golden.db"
 PRIVATE_PREFIX = "pytest-golden-private-"
 
 # A symbolic link could lead out of the view, a FIFO would block for ever. Neither flag exists on Windows.
+_SECRET_BYTES = 32
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -73,6 +74,33 @@ def replace_file(path: Path, *, follows_links: bool = False) -> Iterator[TextIO]
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def find_settings_folder() -> Path:
+    """Return this user's folder for what is secret of the gate; it need not exist. A pipeline cannot see it."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "pytest-golden")
+
+
+def keep_secret(name: str) -> tuple[str, Path | None]:
+    """Return this user's secret of this name, and the file if it was made just now. Nobody else can read that.
+
+    Raises:
+        OSError: it cannot be kept.
+    """
+    folder = find_settings_folder()
+    file = folder / name
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Written beside it and linked, so that two that begin at once read the same whole one.
+        draft = folder / f".{name}.{secrets.token_hex(4)}"
+        draft.touch(0o600, exist_ok=False)
+        try:
+            draft.write_text(secrets.token_urlsafe(_SECRET_BYTES), encoding="ascii")
+            os.link(draft, file)
+            return file.read_text(encoding="ascii"), file
+        finally:
+            draft.unlink()
+    return file.read_text(encoding="ascii").strip(), None
 
 
 def flush(path: Path) -> None:

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from math import ceil
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import SettingsError
+from pytest_golden.storage.folder import find_settings_folder, keep_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,7 @@ _HOST = re.compile(r"(\[[0-9a-f.]*:[0-9a-f:.]*\]|[^\[\]:]+)(?::[0-9]*)?")
 # Not same-site: a page on another port of the same machine has it too.
 _OWN_SITES = frozenset({"same-origin", "none"})
 _SHORTEST_TOKEN = 16
+_TOKEN_NAME = "serve-token"
 _MOST_WRONG = 60
 _MOST_ADDRESSES = 10_000
 _NETWORK_BITS = 64
@@ -109,15 +111,22 @@ def _find_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token, and whether it was given or generated."""
+    """A token, whether it was given, and whether this user has seen it before."""
 
     text: str = field(repr=False)
     is_given: bool = True
+    is_new: bool = False
 
     @classmethod
     def read(cls, given: str) -> Token:
-        """Return the given token, or generate one."""
-        return cls(given.strip()) if given.strip() else cls(secrets.token_urlsafe(24), is_given=False)
+        """Return the given token, else this user's own, which is made at the first start."""
+        if given.strip():
+            return cls(given.strip())
+        try:
+            text, made = keep_secret(_TOKEN_NAME)
+        except (OSError, RuntimeError):
+            return cls(secrets.token_urlsafe(), is_given=False, is_new=True)
+        return cls(text, is_given=False, is_new=made is not None)
 
 
 def is_same(told: bytes, token: str) -> bool:
@@ -134,10 +143,12 @@ def warn_of_host(host: str) -> Iterator[str]:
         )
 
 
-def tell_token(token: Token) -> Iterator[str]:
-    """Yield the token that was generated, or a warning that the given one is short."""
-    if not token.is_given:
-        yield f"token: {token.text}"
+def tell_token(token: Token, sign_in: str | None = None) -> Iterator[str]:
+    """Yield a new token, as a link to sign in by if there is a page for that; where it is kept; or that it is short."""
+    if token.is_new:
+        yield f"token: {token.text}" if sign_in is None else f"sign in once by {sign_in}?token={quote(token.text)}"
+    elif not token.is_given:
+        yield f"the token is in {find_settings_folder() / _TOKEN_NAME}"
     elif len(token.text) < _SHORTEST_TOKEN:
         yield f"warning: GOLDEN_SERVE_TOKEN is shorter than {_SHORTEST_TOKEN} characters, and may be guessed"
 

@@ -249,6 +249,9 @@ class _SignInPages:
         self._site = site
 
     def show(self, request: Request) -> Response:
+        # The link that `golden serve` prints at its first start. The answer leads on, so that the token leaves the address bar.
+        if "token" in request.query_params:
+            return self.sign_in(request, request.query_params)
         return self._show(request, request.query_params.get("next", "/"), None, 200)
 
     def sign_in(self, request: Request, fields: Mapping[str, str]) -> Response:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 
@@ -37,12 +37,50 @@ def test_server_says_its_address_when_it_answers_keeps_its_port_and_ends_by_ctrl
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) in {0, 130}
         assert process.stderr is not None
-        assert process.stderr.read() == ""
+        assert [line[:13] for line in process.stderr.read().splitlines()] in (
+            [],
+            ["golden: the to"[:13]],
+            ["golden: sign "],
+        )
+
+
+def test_first_start_prints_a_link_to_sign_in_by_and_later_ones_where_the_token_is(folder: Path) -> None:
+    settings = {"XDG_CONFIG_HOME": str(folder / "settings")}
+    kept = folder / "settings" / "pytest-golden" / "serve-token"
+    with running(folder, "serve", environment=settings) as (process, address):
+        assert process.stderr is not None
+        link = process.stderr.readline().strip().removeprefix("golden: sign in once by ")
+        token = kept.read_text()
+        assert link == f"{address}/sign-in?token={token}"
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert read(f"{address}/api/v1/runs")[0] == 401
+        assert read(f"{address}/api/v1/runs", token)[0] == 200
+        opener = build_opener(HTTPCookieProcessor())
+        with opener.open(link, timeout=10) as page:
+            assert (page.url, page.status) == (f"{address}/", 200)
+        with opener.open(f"{address}/api/v1/runs", timeout=10) as answer:
+            assert answer.status == 200
+        assert read(f"{address}/sign-in?token=wrong")[0] == 401
+    with running(folder, "serve", environment=settings) as (process, address):
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"golden: the token is in {kept}\n"
+        assert read(f"{address}/api/v1/runs", token)[0] == 200
+
+
+def test_no_token_is_refused_where_a_pipeline_could_come_in(folder: Path, golden: Golden) -> None:
+    (folder / "golden_projects.yaml").write_text("golden_projects: [{name: a, path: a.sh}]\n")
+    refused = golden("serve", "--no-token", "--store", "golden.db")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--no-token: a could reach the page and speak as a person" in refused.err
+    assert golden("serve", "--no-token", "--host", "0.0.0.0", "--store", "golden.db").code == 2
+    (folder / "golden_projects.yaml").write_text("golden_projects: [{name: a, path: a.sh, network: false}]\n")
+    with running(folder, "serve", "--no-token") as (_, address):
+        assert read(f"{address}/api/v1/runs")[0] == 200
 
 
 def test_given_token_opens_the_door_and_is_not_printed(folder: Path) -> None:
     given = {"GOLDEN_SERVE_TOKEN": "a-token-of-the-team-0123"}
-    with running(folder, "serve", "--require-token", environment=given) as (process, address):
+    with running(folder, "serve", environment=given) as (process, address):
         assert read(f"{address}/api/v1/runs")[0] == 401
         assert read(f"{address}/nowhere", "a-token-of-the-team-0123")[0] == 404
         process.terminate()
@@ -52,11 +90,12 @@ def test_given_token_opens_the_door_and_is_not_printed(folder: Path) -> None:
 
 
 def test_other_host_is_warned_of_and_demands_the_token_that_is_made(folder: Path) -> None:
-    with running(folder, "serve", "--host", "0.0.0.0") as (process, address):
+    settings = {"XDG_CONFIG_HOME": str(folder / "settings")}
+    with running(folder, "serve", "--host", "0.0.0.0", environment=settings) as (process, address):
         assert process.stderr is not None
         lines = [process.stderr.readline() for _ in range(2)]
         assert any("reached from other machines" in line for line in lines)
-        (token,) = (line.strip().removeprefix("golden: token: ") for line in lines if "golden: token: " in line)
+        (token,) = (line.strip().rpartition("?token=")[2] for line in lines if "?token=" in line)
         assert read(f"{address}/api/v1/runs")[0] == 401
         assert read(f"{address}/nowhere", token)[0] == 404
 

@@ -29,7 +29,10 @@ def seed(folder: Path) -> str:
     Give the entry of a result.
     """
     manifest = folder / "golden_projects.yaml"
-    manifest.write_text("golden_projects:\n  - {name: orders, path: orders.py}\n  - {name: prices, path: prices.py}\n")
+    manifest.write_text(
+        "defaults: {network: false}\n"
+        "golden_projects:\n  - {name: orders, path: orders.py}\n  - {name: prices, path: prices.py}\n"
+    )
     for name in ("orders", "prices"):
         (folder / f"{name}.py").write_text("print('3 rows')\n")
     (folder / ".golden").mkdir(exist_ok=True)
@@ -72,6 +75,10 @@ def _learn(services: Services) -> None:
 def serving(
     folder: Path, *words: str, environment: Mapping[str, str] | None = None, programs: Path = PROGRAMS
 ) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
-    """Run `golden serve` with the token, and give its process and its address; see `running` for `programs`."""
+    """Run `golden serve`, and give its process and its address; see `running` for `programs`.
+
+    It demands the token only with `--require-token`.
+    """
+    words = words if "--require-token" in words else (*words, "--no-token")
     given = {"GOLDEN_SERVE_TOKEN": TOKEN, **(environment or {})}
     return running(folder, "serve", *words, environment=given, programs=programs)

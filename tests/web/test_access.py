@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import pytest
 from starlette.datastructures import Headers
@@ -18,6 +19,9 @@ from pytest_golden.web.access import (
     tell_token,
     warn_of_host,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -114,12 +118,18 @@ def test_a_short_token_is_warned_of() -> None:
     assert told == "warning: GOLDEN_SERVE_TOKEN is shorter than 16 characters, and may be guessed"
 
 
-def test_a_token_is_made_where_none_was_given_and_told() -> None:
-    made, other = Token.read(" "), Token.read("")
-    assert not made.is_given
+def test_a_token_is_made_once_where_none_was_given_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    made, again = Token.read(" "), Token.read("")
+    assert (made.is_given, made.is_new, again.is_new) == (False, True, False)
     assert len(made.text) > 30
-    assert made.text != other.text
+    assert made.text == again.text
     assert list(tell_token(made)) == [f"token: {made.text}"]
+    assert list(tell_token(made, "http://a/sign-in")) == [f"sign in once by http://a/sign-in?token={made.text}"]
+    assert list(tell_token(again)) == [f"the token is in {tmp_path}/settings/pytest-golden/serve-token"]
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings" / "pytest-golden" / "serve-token"))
+    lost = Token.read("")
+    assert (lost.is_new, lost.text != made.text) == (True, True)
 
 
 def test_a_host_that_others_reach_is_warned_of() -> None:

@@ -62,7 +62,7 @@ def seed_ill(folder: Path, *kinds: Ill) -> tuple[str, ...]:
         "description": told,
         "expected_outcome": f"specific_error:{re.escape(told)}",
     }
-    manifest.write_text(json.dumps({"golden_projects": [declared]}))
+    manifest.write_text(json.dumps({"golden_projects": [declared | {"network": False}]}))
     (folder / "orders.py").write_text("")
     (folder / ".golden").mkdir()
     addresses = ["/", "/projects", "/projects/orders", "/journal", "/expectations", "/summary", "/signals", "/plans"]
