@@ -10,7 +10,6 @@ import sys
 import threading
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from distributed import Future
 
-PACKAGES = ("pytest-golden-projects", "distributed")
+_PYTHON, PACKAGES = "Python", ("pytest-golden-projects", "distributed")
 _CONNECT_SECONDS = 3.0
 _ANSWER_SECONDS = 10.0
 _PULSE_SECONDS = 2.0
@@ -261,8 +260,7 @@ class Cluster:
     def _require_likeness(self) -> None:
         told = self._ask(self._client.get_versions, packages=list(PACKAGES))
         everyone = {"the scheduler": told["scheduler"], **told["workers"]}
-        ours = find_versions()
-        unlike = {name: ours.describe_difference(_read_versions(one)) for name, one in everyone.items()}
+        unlike = {name: describe_difference(find_versions(), _read_versions(one)) for name, one in everyone.items()}
         if any(unlike.values()):
             raise GatewayError(explain_unlike({name: what for name, what in unlike.items() if what}))
 
@@ -333,50 +331,29 @@ def find_address(url: str) -> str:
     return f"{_SCHEMES[found['scheme']]}://{found['host']}:{port}"
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """The versions that must be the same at both ends; None for a package that is not installed."""
-
-    python: str
-    packages: Mapping[str, str | None] = field(default_factory=dict)
-
-    def describe(self) -> str:
-        """Return them as text for people."""
-        packages = (f"{name} {version or '(missing)'}" for name, version in self.packages.items())
-        return ", ".join([f"Python {self.python}", *packages])
-
-    def describe_difference(self, other: Versions) -> str:
-        """Return how `other` differs, as text; empty if it does not."""
-        told = [] if self.python == other.python else [f"Python {other.python}"]
-        for name, version in self.packages.items():
-            found = other.packages.get(name)
-            if found != version or found is None:
-                told.append(f"no {name}" if found is None else f"{name} {found}")
-        return ", ".join(told)
-
-
 @cache
-def find_versions() -> Versions:
-    """Return the versions of this process."""
-    return Versions(
-        name_python(".".join(map(str, sys.version_info[:3]))), {name: find_version(name) for name in PACKAGES}
-    )
+def find_versions() -> Mapping[str, str | None]:
+    """Return the versions of this process that must be the same at both ends; None for a package that is not installed."""
+    return {_PYTHON: f"{sys.version_info[0]}.{sys.version_info[1]}", **{name: find_version(name) for name in PACKAGES}}
 
 
-def name_python(told: str) -> str:
-    """Return the part of a version, such as `3.12.1.final.0`, that must be the same at both ends."""
-    return ".".join(told.split(".")[:2])
+def describe_difference(wanted: Mapping[str, str | None], found: Mapping[str, str | None]) -> str:
+    """Return which of the found versions are missing or not the wanted ones, as text; empty if there are none."""
+    unlike = [name for name, version in wanted.items() if version is None or found.get(name) != version]
+    return ", ".join(f"{name} {found[name]}" if found.get(name) else f"no {name}" for name in unlike)
 
 
 def explain_unlike(unlike: Mapping[str, str]) -> str:
     """Return a message that names who differs from this machine, and how."""
     rows = "".join(f"\n  {name}: {what}" for name, what in unlike.items())
-    return f"the fleet is not like this machine ({find_versions().describe()}), install the same there:{rows}"
+    ours = ", ".join(f"{name} {version or '(missing)'}" for name, version in find_versions().items())
+    return f"the fleet is not like this machine ({ours}), install the same there:{rows}"
 
 
-def _read_versions(told: Mapping[str, Any]) -> Versions:
+def _read_versions(told: Mapping[str, Any]) -> Mapping[str, str | None]:
     packages = told["packages"]
-    return Versions(name_python(str(packages["python"])), {name: packages.get(name) for name in PACKAGES})
+    # Such as `3.12.1.final.0`, of which the first two parts must be the same.
+    return {**packages, _PYTHON: ".".join(str(packages["python"]).split(".")[:2])}
 
 
 def _require_certificates(url: str, address: str) -> None:

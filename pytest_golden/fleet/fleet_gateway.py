@@ -151,11 +151,9 @@ class FleetGateway:
         return _Sent(name, task, -self._count, self._submit(name, task, -self._count, 1))
 
     def _submit(self, name: str, task: bytes, priority: int, sending: int) -> Errand:
-        ours = find_versions()
         return self._cluster.submit(
             on_worker.run_attempt,
-            ours.python,
-            dict(ours.packages),
+            find_versions(),
             task,
             key=f"golden-{self._plan.session.id}-{name}-{sending}",
             priority=priority,

@@ -24,7 +24,7 @@ from pytest_golden.clock import monotonic_seconds
 from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GoldenError
 from pytest_golden.fleet import shipping
-from pytest_golden.fleet.cluster import Versions, find_versions
+from pytest_golden.fleet.cluster import describe_difference, find_versions
 from pytest_golden.fleet.shipping import BASELINES, WORKSPACE, FleetAnswer, find_shipped, make_folder, remove_shipped
 from pytest_golden.gate.service import choose_keeping
 from pytest_golden.gateway.model import AgentRole, Permissions, Problem
@@ -58,14 +58,14 @@ _REFUSED_SECONDS = 5.0
 _ALIVE = frozenset({Status.running, Status.paused, Status.closing_gracefully})
 
 
-def run_attempt(python: str, packages: Mapping[str, str | None], task: bytes) -> bytes | dict[str, str]:
+def run_attempt(versions: Mapping[str, str | None], task: bytes) -> bytes | dict[str, str]:
     """Run one attempt and return its pickled answer; a dictionary of text if nothing ran, which any version can read.
 
     It names the `worker`, and how it is `unlike` the gate or that it `lacks` the workspace.
     """
     worker = get_worker()
     place = _Place(worker, str(worker.get_current_task()))
-    unlike = Versions(python, dict(packages)).describe_difference(find_versions())
+    unlike = describe_difference(versions, find_versions())
     if unlike:
         return {"worker": place.name, "unlike": unlike}
     answer = _answer(place, pickle.loads(task))
@@ -83,7 +83,7 @@ async def receive_workspace(session_id: str, digest: str, archive: bytes) -> str
 
 def refuse_session(session_id: str) -> None:
     """Make this worker return attempts of a session, since it cannot have the workspace."""
-    ROOMS.refuse(session_id)
+    ROOMS.refused.add(session_id)
 
 
 async def end_session(session_id: str) -> None:
@@ -133,7 +133,7 @@ def _enter(place: _Place, task: FleetTask) -> Room | None:
     began, pause = monotonic_seconds(), threading.Event()
     while True:
         room = ROOMS.enter(task.session)
-        longest = _REFUSED_SECONDS if ROOMS.is_refused(task.session.id) else _WORKSPACE_SECONDS
+        longest = _REFUSED_SECONDS if task.session.id in ROOMS.refused else _WORKSPACE_SECONDS
         if room is not None or not place.is_wanted() or monotonic_seconds() - began > longest:
             return room
         pause.wait(_LOOK_SECONDS)
@@ -225,11 +225,11 @@ class _Place:
 
 
 class Rooms:
-    """The rooms of this process, one per session."""
+    """The rooms of this process, one per session. `refused` are the sessions that get no workspace here."""
 
     def __init__(self) -> None:
         self._rooms: dict[str, Room] = {}
-        self._refused: set[str] = set()
+        self.refused: set[str] = set()
         self._lock = threading.Lock()
 
     def enter(self, session: FleetSession) -> Room | None:
@@ -240,18 +240,10 @@ class Rooms:
                 room = self._rooms[session.id] = Room(session, workspace)
             return room
 
-    def refuse(self, session_id: str) -> None:
-        """Note that a session gets no workspace here."""
-        self._refused.add(session_id)
-
-    def is_refused(self, session_id: str) -> bool:
-        """Tell whether a session gets no workspace here."""
-        return session_id in self._refused
-
     def leave(self, session_id: str) -> None:
         """End a session here: its attempts, its gateways and what was unpacked for it."""
         with self._lock:
-            self._refused.discard(session_id)
+            self.refused.discard(session_id)
             room = self._rooms.pop(session_id, None)
         if room is not None:
             room.close()

@@ -23,16 +23,6 @@ _TAG_MARKER = "golden_tag_"
 _OPERATORS = frozenset({"and", "not", "or"})
 
 
-class GoldenManifestFile(pytest.File):
-    """The manifest as pytest's collector."""
-
-    work: ItemWork
-
-    def collect(self) -> Iterable[GoldenItem]:
-        """Return one item for each project, in declaration order."""
-        return _make_items(self, self.work)
-
-
 class InlineGoldenProjects(pytest.Collector):
     """The collector of the inline form, which has no file."""
 
@@ -40,7 +30,12 @@ class InlineGoldenProjects(pytest.Collector):
 
     def collect(self) -> Iterable[GoldenItem]:
         """Return one item for each project, in declaration order."""
-        return _make_items(self, self.work)
+        projects = self.work.declared.projects.values()
+        return [GoldenItem.from_parent(self, project=project, work=self.work) for project in projects]
+
+
+class GoldenManifestFile(InlineGoldenProjects, pytest.File):
+    """The manifest as pytest's collector."""
 
 
 class GoldenCollection:
@@ -140,10 +135,6 @@ class TagMarkers:
 
 def _list_markers(lines: Iterable[str]) -> frozenset[str]:
     return frozenset(line.partition(":")[0].partition("(")[0].strip() for line in lines)
-
-
-def _make_items(parent: pytest.Collector, work: ItemWork) -> list[GoldenItem]:
-    return [GoldenItem.from_parent(parent, project=project, work=work) for project in work.declared.projects.values()]
 
 
 def _golden_last(items: Iterable[pytest.Item], names: list[str], movable: Container[str]) -> list[pytest.Item]:

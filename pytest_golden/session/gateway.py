@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pytest_golden.compare.examination import BaselineKeeper
+    from pytest_golden.gate.events import SecretHider
     from pytest_golden.gateway.model import Gateway, RunnerCommand
-    from pytest_golden.gateway.reads import ReadRecorder
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
@@ -80,6 +81,12 @@ class GoldenSession(NamedTuple):
         """The workspace root."""
         return self.declared.manifest.workspace_root
 
+    def make_hider(self) -> SecretHider:
+        """Return what hides secrets: the output of one project may hold a secret of another."""
+        from pytest_golden.gate.events import SecretHider
+
+        return SecretHider(partial(self.gateway.call, "redact"), self.declared.projects.values())
+
     def note_present_step(self) -> None:
         """Note the step that the project of this process has reached, if its gateway says so."""
         name = self.board.find_own()
@@ -117,6 +124,11 @@ class OwnGateway:
         # What is accepted is written by the gate itself, while other projects may be running.
         accepted = [find_baselines_folder(self._session.declared.manifest_path, root)] if settings.update else []
         written = folders.list_store_files(folders.find_store_place(settings.store, state_folder))
+        reads = None
+        if settings.reads:
+            from pytest_golden.gateway.reads import ReadRecorder
+
+            reads = ReadRecorder(root)
         return ExecutionGateway(
             root,
             view=settings.sandbox,
@@ -128,7 +140,7 @@ class OwnGateway:
             log_folder=folders.choose_log_folder(state_folder, name_session(config)),
             keep_if=choose_keeping(settings.keep, lambda: self._earlier.slowdowns),
             unwatched=(*accepted, *written, *_list_growing_reports(config, root)),
-            reads=_record_reads(root) if settings.reads else None,
+            reads=reads,
         )
 
 
@@ -164,12 +176,6 @@ def _flatten(answers: Iterable[Any]) -> Iterable[Any]:
             yield from answer
         elif answer is not None:
             yield answer
-
-
-def _record_reads(workspace_root: Path) -> ReadRecorder:
-    from pytest_golden.gateway.reads import ReadRecorder
-
-    return ReadRecorder(workspace_root)
 
 
 def keep_baselines(session: GoldenSession, folder: Path) -> BaselineKeeper:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.rewording import reword_lessons
 from pytest_golden.learning.language_model.client import LanguageModel
+from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,12 +37,10 @@ def reword(store: Store, environ: Mapping[str, str], say: Callable[[str], None])
     Raises:
         StorageError: the store cannot be read or written.
     """
+    model = None
+    # The header has said what is wrong.
     with suppress(SettingsError):
-        # The header has said what is wrong.
-        _reword(store, LanguageModel.from_env(environ), say)
-
-
-def _reword(store: Store, model: LanguageModel | None, say: Callable[[str], None]) -> None:
+        model = LanguageModel.from_env(environ)
     if model is None:
         return
     heard = _Heard()
@@ -54,8 +53,9 @@ def _reword(store: Store, model: LanguageModel | None, say: Callable[[str], None
     if heard.told:
         say(f"golden: {heard.told[0]}")
     if done.kept:
-        count = f"{len(done.kept)} lesson{'' if len(done.kept) == 1 else 's'}"
-        say(f"golden: the language model worded {count}: `golden lessons list` shows what waits for approval")
+        say(
+            f"golden: the language model worded {count_of(len(done.kept), 'lesson')}: `golden lessons list` shows what waits for approval"
+        )
 
 
 class _Heard(logging.Handler):

@@ -12,7 +12,7 @@ from pytest_golden.session.earlier import EarlierRuns
 from pytest_golden.session.header import describe_options, warn_of_nothing
 from pytest_golden.session.results import FloorCheck, GoldenLock, GoldenRecorder, SessionParts
 from pytest_golden.session.terminal import GoldenTerminal, LateExitStatus, Screen
-from pytest_golden.session.writing import GitHubNews, GoldenReports
+from pytest_golden.session.writing import GoldenReports
 from pytest_golden.settings import NO_STORE
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class SessionOwner:
         register(floor, "golden_floor")
         notes = (*notes, *describe_options(session.config, session.declared))
         parts = SessionParts(session, self.earlier, recorder, floor, self._warnings, notes)
-        reports = GoldenReports(parts, GitHubNews(parts), recording)
+        reports = GoldenReports(parts, recording)
         terminal = None
         if self._screen is not None:
             describe_streak = _know_no_streak if recording is None else recording.describe_streak

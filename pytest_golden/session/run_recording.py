@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.gate import state_folder
-from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded, SecretHider, Spool
+from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded, Spool
 from pytest_golden.gateway.model import GatewayAbilities
 from pytest_golden.history.checkout import Checkout, read_checkout
 from pytest_golden.history.inputs import InputReader, describe_ignored
@@ -85,7 +85,7 @@ class GoldenRecording:
         self._settings = session.settings
         self._declared = session.declared
         self._warnings = warnings
-        self._hider = SecretHider(partial(session.gateway.call, "redact"), session.declared.projects.values())
+        self._hider = session.make_hider()
         #: Removes from plain values what the store does not keep; returns None if that cannot be told.
         self.hide = self._hider.hide_for_all
         self._say_now = say
@@ -480,7 +480,6 @@ class LiveRow:
         self._total = total
         self._hide = hide
         self._machine: str | None = None
-        self._hidden: dict[str, tuple[str, str | None]] = {}
         self._told: tuple[RunningProject, ...] | None = None
         self._told_at = 0.0
         self._ticker = Ticker(self._tell, name="golden-live-row")
@@ -521,16 +520,10 @@ class LiveRow:
         from pytest_golden.gate.live import RunningProject
 
         return tuple(
-            RunningProject(one.name, from_ms(int(one.since * 1000)), self._hide_step(one.name, one.step))
+            RunningProject(one.name, from_ms(int(one.since * 1000)), self._hide_step(one.step))
             for one in self._session.board.list_running()
         )
 
-    def _hide_step(self, name: str, step: str | None) -> str | None:
-        if step is None:
-            return None
-        known = self._hidden.get(name)
-        if known is None or known[0] != step:
-            hidden = self._hide(step)
-            known = step, None if hidden is None else hidden[:_LONGEST_STEP]
-            self._hidden[name] = known
-        return known[1]
+    def _hide_step(self, step: str | None) -> str | None:
+        hidden = None if step is None else self._hide(step)
+        return None if hidden is None else hidden[:_LONGEST_STEP]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,15 +122,8 @@ class GoldenExecution:
         self._board.note_ended(project.name, result.status)
         if item.asks_for_reruns():
             result = replace(result, warnings=(*result.warnings, _FLAKY))
-        return self._get_hider().hide_in_result(result)
-
-    def _get_hider(self) -> SecretHider:
-        if self._hider is None:
-            from pytest_golden.gate.events import SecretHider
-
-            # The output of one project may hold a secret of another.
-            self._hider = SecretHider(partial(self._gateway.call, "redact"), self._session.declared.projects.values())
-        return self._hider
+        self._hider = self._hider or self._session.make_hider()
+        return self._hider.hide_in_result(result)
 
     def _get_guard(self) -> RegressionGuard:
         if self._guard is None:

@@ -207,7 +207,9 @@ class GoldenScheduling:
             if crashed is not None and name is not None:
                 self._note_crashed(name)
         elif crashed is not None and not was_received:
-            self._run_elsewhere(crashed)
+            # It never received that test, and xdist's schedulers by scope have already handed it out again.
+            with suppress(NotImplementedError):
+                self._others.mark_test_pending(crashed)
             crashed = None
         self._put_back(index for index in worker.queued if index >= self._first_golden)
         self._hand_out()
@@ -266,11 +268,6 @@ class GoldenScheduling:
     def _name(self, index: int) -> str | None:
         project = self._declared.find_project(self._ids[index]) if self._ids is not None else None
         return None if project is None else project.name
-
-    def _run_elsewhere(self, node_id: str) -> None:
-        """Hand out a test again that its worker never received. xdist's schedulers by scope have already done so."""
-        with suppress(NotImplementedError):
-            self._others.mark_test_pending(node_id)
 
     def _abort(self, node: Any) -> None:
         """Report that a new worker has collected different tests, and hand out no more golden projects."""

@@ -207,7 +207,7 @@ class GoldenTerminal:
         self._write_problems()
         if self._declared.projects:
             self._write_count()
-        for line in self._reports.github.annotations(self._reports.verdict):
+        for line in self._reports.annotate():
             # Not by `say`, which would disarm them.
             self._screen.begin_line()
             self._writer.line(line)
@@ -220,7 +220,7 @@ class GoldenTerminal:
             return
         verdict = self._reports.verdict
         self._screen.say(f"golden: {verdict.sentence}", **_mark_up(verdict))
-        for line in self._reports.github.annotate_verdict(verdict):
+        for line in self._reports.annotate(verdict_only=True):
             self._writer.line(line)
 
     @pytest.hookimpl(tryfirst=True)

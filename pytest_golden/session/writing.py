@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,13 @@ import pytest
 from pytest_golden.clock import iso_utc, utc_now
 from pytest_golden.errors import GoldenError
 from pytest_golden.regression.verdict import RunStatus, judge_run
-from pytest_golden.report.github import Annotation, annotate
+from pytest_golden.report.github import Annotation, annotate, is_on_github
 from pytest_golden.report.report_files import StagedReport
 from pytest_golden.report.result_text import explain_failure, first_difference, note_unchecked_needs, summarize_reasons
 from pytest_golden.session.scheduler import is_distributed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from pytest_golden.regression.verdict import RunVerdict
     from pytest_golden.report.github import Level
@@ -35,10 +34,12 @@ _TAKEN_BY_GITHUB = 1024 * 1024
 class GoldenReports:
     """Closes the session: makes the run's verdict, ends the record with it, and writes the reports, which all show it.
 
+    Annotations and the job's summary are written on GitHub Actions only.
+
     `problems` names the requested reports that could not be written.
     """
 
-    def __init__(self, parts: SessionParts, github: GitHubNews, record: GoldenRecording | None) -> None:
+    def __init__(self, parts: SessionParts, record: GoldenRecording | None) -> None:
         self._session = parts.session
         self._settings = parts.session.settings
         self._declared = parts.session.declared
@@ -51,7 +52,7 @@ class GoldenReports:
         self._done: set[str] = set()
         self._staged: list[StagedReport] = []
         self._verdict: RunVerdict | None = None
-        self.github = github
+        self._warnings = parts.warnings
         self._record = record
         self.problems: list[str] = []
 
@@ -130,11 +131,14 @@ class GoldenReports:
             self._verdict = self._judge()
 
     def write_summary(self) -> str | None:
-        """Write GitHub's summary. Nobody requested it, so a problem is returned and does not change the verdict."""
-        if self._verdict is None:
+        """Append to GitHub's summary. Nobody requested it, so a problem is returned and does not change the verdict."""
+        summary = os.environ.get("GITHUB_STEP_SUMMARY")
+        if self._verdict is None or not is_on_github() or not summary:
             return None
+        from pytest_golden.report.report_files import append_report
+
         try:
-            self.github.write_summary(self.verdict, self.problems)
+            append_report(Path(summary), self._describe_run, named="GITHUB_STEP_SUMMARY")
         except GoldenError as error:
             return str(error)
         return None
@@ -257,34 +261,20 @@ class GoldenReports:
 
     def _describe_command(self) -> list[str] | None:
         """Return the command line without the secrets of any project, or None if they cannot be removed."""
-        from pytest_golden.gate.events import SecretHider
-
-        hider = SecretHider(partial(self._session.gateway.call, "redact"), self._declared.projects.values())
+        hider = self._session.make_hider()
         return hider.hide_for_all(["pytest", *map(str, self._recorder.config.invocation_params.args)])
 
+    def annotate(self, *, verdict_only: bool = False) -> Iterator[str]:
+        """Yield GitHub's annotations for what a person must see, or for the verdict alone; nothing elsewhere."""
+        if is_on_github():
+            told = [] if verdict_only else [*self._list_annotations()]
+            told += [] if self.verdict.is_good else [self._annotate_verdict()]
+            yield from annotate(told, file=self._manifest_for_github())
 
-class GitHubNews:
-    """Writes annotations and the job summary for GitHub Actions; elsewhere it writes nothing."""
+    def _annotate_verdict(self) -> Annotation:
+        return Annotation("error" if self.verdict.is_bad else "warning", self.verdict.sentence, "golden projects")
 
-    def __init__(self, parts: SessionParts) -> None:
-        self._declared = parts.session.declared
-        self._recorder = parts.recorder
-        self._floor = parts.floor
-        self._warnings = parts.warnings
-        self._is_there = os.environ.get("GITHUB_ACTIONS") == "true"
-        self._summary = os.environ.get("GITHUB_STEP_SUMMARY")
-
-    def annotations(self, verdict: RunVerdict) -> Iterator[str]:
-        """Yield the annotations for what a person must see."""
-        if self._is_there:
-            yield from annotate([*self._list_annotations(verdict)], file=self._manifest_for_github())
-
-    def annotate_verdict(self, verdict: RunVerdict) -> Iterator[str]:
-        """Yield the annotation for the verdict alone, unless the run passed."""
-        if self._is_there and not verdict.is_good:
-            yield from annotate([_annotate_verdict(verdict)], file=self._manifest_for_github())
-
-    def _list_annotations(self, verdict: RunVerdict) -> Iterator[Annotation]:
+    def _list_annotations(self) -> Iterator[Annotation]:
         lines = self._declared.manifest.lines
         for warning in self._warnings:
             yield Annotation("warning", warning, "golden projects")
@@ -292,27 +282,13 @@ class GitHubNews:
             if self._recorder.fails(result):
                 told = "\n".join([summarize_reasons(result), *first_difference(result)])
                 yield Annotation("error", told, f"{result.name}: {result.status}", lines.get(result.name))
-        level: Level = "error" if verdict.is_floor_bad else "warning"
+        level: Level = "error" if self.verdict.is_floor_bad else "warning"
         for weakening in self._floor.weakenings:
             name = weakening.project
             told = f"{name}: {weakening.message}" if name else weakening.message
             yield Annotation(level, told, "weakened floor", lines.get(name or ""))
-        if not verdict.is_good:
-            yield _annotate_verdict(verdict)
 
-    def write_summary(self, verdict: RunVerdict, problems: Sequence[str]) -> None:
-        """Append to the job's summary; `problems` says what went wrong with other reports.
-
-        Raises:
-            GoldenError: the file cannot be written.
-        """
-        if self._is_there and self._summary:
-            from pytest_golden.report.report_files import append_report
-
-            make_text = partial(self._describe_run, verdict, problems)
-            append_report(Path(self._summary), make_text, named="GITHUB_STEP_SUMMARY")
-
-    def _describe_run(self, verdict: RunVerdict, problems: Sequence[str], bytes_before: int) -> str:
+    def _describe_run(self, bytes_before: int) -> str:
         from pytest_golden.report.github import MOST_BYTES, job_summary
 
         recorder = self._recorder
@@ -324,10 +300,10 @@ class GitHubNews:
         }
         text = job_summary(
             recorder.check_result,
-            verdict=verdict,
+            verdict=self.verdict,
             failures=failures,
             weakenings=self._floor.weakenings,
-            notes=[*problems, *self._warnings, *self._floor.notes, *([unchecked] if unchecked else [])],
+            notes=[*self.problems, *self._warnings, *self._floor.notes, *([unchecked] if unchecked else [])],
             most_bytes=min(MOST_BYTES, _TAKEN_BY_GITHUB - bytes_before - 1),
         )
         # A line that an earlier command left open would swallow the heading.
@@ -339,7 +315,3 @@ class GitHubNews:
             return None
         checkout = Path(os.environ.get("GITHUB_WORKSPACE", "."))
         return Path(os.path.relpath(path, checkout)).as_posix()
-
-
-def _annotate_verdict(verdict: RunVerdict) -> Annotation:
-    return Annotation("error" if verdict.is_bad else "warning", verdict.sentence, "golden projects")

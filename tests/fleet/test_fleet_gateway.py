@@ -242,7 +242,7 @@ def test_a_worker_with_another_version_is_refused_before_anything_runs(lonely: C
 def test_a_worker_that_joins_later_is_asked_for_its_versions_by_the_attempt(fleet: Cluster) -> None:
     script = (
         "from distributed import Client; from pytest_golden.fleet.worker import run_attempt;"
-        f"print(Client({fleet.address!r}).submit(run_attempt, '3.1', {{'distributed': '1'}}, b'', pure=False).result())"
+        f"print(Client({fleet.address!r}).submit(run_attempt, {{'Python': '3.1', 'distributed': '1'}}, b'', pure=False).result())"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert "'unlike': 'Python 3." in done.stdout
