@@ -391,13 +391,15 @@ def test_what_asks_for_nothing_is_no_rule_of_another_kind() -> None:
 
 
 _NUMBERS = st.floats(min_value=0, max_value=1e300)
+# PyYAML does not read a \x85 at the end of a text as it has written it.
+_CHARACTERS = st.characters(codec="utf-8", exclude_characters="\0\x85")
 _TABLES = st.builds(
     DeclaredOutput,
     st.sampled_from(["a.csv", "out/**/*.parquet", "x.jsonl.zst"]),
     unordered=st.booleans(),
     absolute_tolerance=_NUMBERS,
     relative_tolerance=_NUMBERS,
-    key=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), max_size=3)
+    key=st.lists(st.text(_CHARACTERS, min_size=1), max_size=3)
     .filter(lambda names: all(name.strip() for name in names))
     .map(tuple),
     schema_only=st.booleans(),
