@@ -50,6 +50,13 @@ _CONVERTING = {
     "crlf": _NOT_SET | {"set", "input"},
 }
 _MOST_NAMED = 3
+# Files of data; a table of text with nothing but its header holds nothing.
+_WITH_HEADER = frozenset({".csv", ".tsv"})
+_DATA = _WITH_HEADER | {
+    *(".json", ".jsonl", ".ndjson", ".xml", ".txt", ".parquet", ".avro", ".orc", ".feather", ".arrow"),
+    *(".xlsx", ".db", ".sqlite", ".duckdb", ".gz", ".zip"),
+}
+_MOST_OF_NOTHING = 65_536
 _ACCEPTED_CHANGES = frozenset({OutputChange.NEW, OutputChange.CHANGED, OutputChange.REMOVED})
 
 
@@ -193,6 +200,44 @@ def _read_changed(root: Path, commit: str) -> dict[str, tuple[bytes | None, byte
         )
         for path in wanted
     }
+
+
+def find_emptied_inputs(commit: str, folders: Mapping[str, Path]) -> dict[str, str]:
+    """Return, by golden project, a file of data in its folder that held something at a commit and holds nothing now.
+
+    Args:
+        commit: the base's commit.
+        folders: the folder of each project that has one of its own.
+
+    Raises:
+        GoldenError: git cannot tell.
+    """
+    if not folders:
+        return {}
+    root = Path(os.path.realpath(find_checkout(_find_existing(next(iter(folders.values())))[0])))
+    failing = f"git cannot tell what changed since {commit[:12]}"
+    # A file that was only renamed is no longer listed under its old name.
+    asked = ("diff", "--name-only", "--find-renames", "--diff-filter=MD", "-z", commit)
+    changed = split_paths(git.ask_git(root, *asked, failing=failing))
+    found: dict[str, str] = {}
+    for path in changed:
+        owners = [name for name, folder in folders.items() if (root / path).is_relative_to(os.path.realpath(folder))]
+        if owners and PurePosixPath(path).suffix in _DATA and _is_emptied(root, commit, path):
+            found |= dict.fromkeys(owners, path)
+    return found
+
+
+def _is_emptied(root: Path, commit: str, path: str) -> bool:
+    place = root / path
+    if place.exists() and place.stat().st_size > _MOST_OF_NOTHING:
+        return False
+    now = place.read_bytes() if place.is_file() else b""
+    return _holds_nothing(path, now) and not _holds_nothing(path, git.read_blob(root, commit, path) or b"")
+
+
+def _holds_nothing(path: str, content: bytes) -> bool:
+    lines = content.strip().splitlines()
+    return len(lines) <= (1 if PurePosixPath(path).suffix in _WITH_HEADER else 0)
 
 
 class _Entry(NamedTuple):

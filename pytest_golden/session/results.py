@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.history.base_files import BaseManifest
     from pytest_golden.journal.model import JournalEntry
-    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.regression.verdict import ChangedBaseline
     from pytest_golden.session.earlier import EarlierRuns
@@ -223,7 +223,8 @@ class FloorCheck:
 
     Baselines are looked at before anything runs, and not by a session that accepts new ones: a person sees those.
 
-    A base without a manifest at the present path is asked for the one that became it: moving it is no way out. `notes` says what could not be compared. `weakenings` are known once the session has finished.
+    A base without a manifest at the present path is asked for the one that became it: moving it is no way out. `notes` says
+    what could not be compared, and what is odd. `weakenings` are known once the session has finished.
     """
 
     def __init__(self, session: GoldenSession, recorder: GoldenRecorder, earlier: EarlierRuns) -> None:
@@ -283,6 +284,19 @@ class FloorCheck:
             changed_baselines=self._changed_baselines,
         )
         self.weakenings = (*self._around, *found)
+        self._tell_emptied(self._base.commit)
+
+    def _tell_emptied(self, commit: str) -> None:
+        """Note which projects pass although the change has emptied an input. That may be right, so it is no weakening."""
+        from pytest_golden.history.base_files import find_emptied_inputs
+
+        root, path = self._declared.manifest.workspace_root, self._declared.manifest_path
+        passed = [one.name for one in self._recorder.results if one.status is ResultStatus.PASSED]
+        folders = {name: _find_folder(root, self._declared.projects[name]) for name in passed}
+        own = {name: folder for name, folder in folders.items() if path is None or folder not in path.parents}
+        with suppress(GoldenError):
+            for name, emptied in find_emptied_inputs(commit, own).items():
+                self.notes.append(f"{name} passes also with an empty input: {emptied} holds nothing any more.")
 
     def _read_base(self, ref: str) -> _Base | None:
         path = self._declared.manifest_path
@@ -341,6 +355,10 @@ class FloorCheck:
         from pytest_golden.history.checkout import descends
 
         return descends(path.parent, self._base.commit, selection.commit)
+
+
+def _find_folder(root: Path, project: GoldenProjectConfig) -> Path:
+    return root / project.project_dir if project.project_dir is not None else (root / project.path).parent
 
 
 class SessionParts(NamedTuple):

@@ -165,6 +165,31 @@ def test_configuration_cannot_keep_a_gate_from_running(workspace: Workspace, opt
     assert workspace.pytester.runpytest("--co").ret != 4
 
 
+def test_pass_on_an_input_that_the_change_has_emptied_is_told_and_is_not_red(workspace: Workspace) -> None:
+    scripts = {name: {"name": name, "script": "cat *.csv > all.csv"} for name in ("full", "bare", "gone", "moved")}
+    workspace.declare(*scripts.values())
+    for name in scripts:
+        (workspace.path / name / "rows.csv").write_text(f"id,amount\n1,{name}\n")
+        (workspace.path / name / "other.csv").write_text("id,amount\n1,2\n")
+        (workspace.path / name / "code.py").write_text("pass\n")
+    git(workspace.path, "init", "-q", "-b", "main")
+    git(workspace.path, "add", "-A")
+    git(workspace.path, "commit", "-q", "-m", "the floor")
+    (workspace.path / "full" / "rows.csv").write_text("id,amount\n3,4\n")
+    (workspace.path / "full" / "code.py").write_text("")
+    (workspace.path / "bare" / "rows.csv").write_text("id,amount\n")
+    (workspace.path / "gone" / "rows.csv").unlink()
+    (workspace.path / "moved" / "rows.csv").rename(workspace.path / "moved" / "lines.csv")
+    git(workspace.path, "add", "-A")
+    result = workspace.run("--golden-base=main")
+    assert result.ret == 0
+    told = [line for line in result.outlines if "passes also" in line]
+    assert told == [
+        "golden: bare passes also with an empty input: bare/rows.csv holds nothing any more.",
+        "golden: gone passes also with an empty input: gone/rows.csv holds nothing any more.",
+    ]
+
+
 def test_unknown_base_is_a_usage_error_and_nothing_runs(based: Workspace) -> None:
     result = based.run("--golden-base=origin/main")
     assert result.ret == 4
