@@ -10,10 +10,8 @@ import logging
 import os
 import threading
 import time
-import weakref
 from collections import deque
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -39,7 +37,6 @@ _MOST_BATCHES_FIRST = 8
 # Agents that end together report together: to wait for more reports costs less than another flush.
 _PAUSE_SECONDS, _MOST_SECONDS = 0.0005, 0.01
 _COMMITS: WeakSet[GroupCommit] = WeakSet()
-_SLEEPERS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Sleepers] = weakref.WeakKeyDictionary()
 # Older outcomes are forgotten: nobody asks for their plan again.
 _MOST_REMEMBERED = 10_000
 _KEPT_NAMES = {
@@ -237,14 +234,8 @@ class LoggerCounts:
 
 
 async def wait_for(future: Future[bool]) -> None:
-    """Wait for another thread's future; to cancel this wait does not cancel the future."""
-    if future.done():
-        return
-    loop = asyncio.get_running_loop()
-    waiter: asyncio.Future[None] = loop.create_future()
-    sleepers = _SLEEPERS.setdefault(loop, _Sleepers(loop))
-    future.add_done_callback(lambda _: sleepers.wake(waiter))
-    await waiter
+    """Wait for another thread's future, which is marked as running, so that to cancel this wait does not cancel it."""
+    await asyncio.wrap_future(future)
 
 
 def end(parcels: Sequence[Parcel], *, is_kept: bool) -> None:
@@ -267,29 +258,3 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
     # Held while the process forks: otherwise the child could inherit a lock that no thread releases.
     os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
-
-
-class _Sleepers:
-    """The waiting coroutines of one event loop. A thread that ends a hundred waits calls the loop once or twice."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = weakref.ref(loop)
-        self._lock = threading.Lock()
-        self._due: list[asyncio.Future[None]] = []
-
-    def wake(self, waiter: asyncio.Future[None]) -> None:
-        """Wake a coroutine, from any thread."""
-        with self._lock:
-            self._due.append(waiter)
-            is_called = len(self._due) > 1
-        loop = self._loop()
-        if not is_called and loop is not None:
-            with suppress(RuntimeError):  # closed: no coroutine waits there
-                loop.call_soon_threadsafe(self._wake_all)
-
-    def _wake_all(self) -> None:
-        with self._lock:
-            due, self._due = self._due, []
-        for waiter in due:
-            if not waiter.done():  # cancelled
-                waiter.set_result(None)

@@ -247,13 +247,20 @@ def test_fork_waits_for_who_holds_the_lock() -> None:
     assert not LOCK.locked()
 
 
+def make_running(count: int) -> list[Future[bool]]:
+    futures: list[Future[bool]] = [Future() for _ in range(count)]
+    for future in futures:
+        future.set_running_or_notify_cancel()
+    return futures
+
+
 def end(futures: list[Future[bool]]) -> None:
     for future in futures:
         future.set_result(True)
 
 
 async def test_all_who_wait_are_woken_by_another_thread() -> None:
-    futures: list[Future[bool]] = [Future() for _ in range(500)]
+    futures = make_running(500)
     waits = [asyncio.create_task(wait_for(future)) for future in futures]
     waits[3].cancel()
     threads = [threading.Thread(target=end, args=(futures[start::2],)) for start in (0, 1)]
@@ -274,7 +281,7 @@ async def test_nothing_is_waited_for_that_is_done() -> None:
 
 
 def test_end_that_comes_after_the_event_loop_is_closed_troubles_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    futures: list[Future[bool]] = [Future(), Future()]
+    futures = make_running(2)
 
     async def give_up() -> None:
         waits = [asyncio.create_task(wait_for(future)) for future in futures]
