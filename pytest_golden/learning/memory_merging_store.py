@@ -13,7 +13,7 @@ from collections import defaultdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Integer, Text, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Text, bindparam, delete, insert, select, update
 
 from pytest_golden.learning.gate_learning import OWN_WORK
 from pytest_golden.learning.lessons.likeness import JOINED_TEXTS, contradicts, find_keys, join_evidence
@@ -28,7 +28,7 @@ from pytest_golden.storage.search import index_memory, unindex_memory
 from pytest_golden.storage.statements import insert_if_absent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -44,19 +44,11 @@ _LEARNED_AGAIN = frozenset({LessonChange.LEARNED_AGAIN, LessonChange.REVIVED})
 _PLACING = frozenset({LessonChange.SUPERSEDED, LessonChange.REVIVED, LessonChange.APPROVED})
 _COUNTED: Mapping[str, str] = {LessonChange.HELPED: "success_count", LessonChange.HARMED: "harm_count"}
 _LESSON_DEPTH = 2
-_RECALLS_AT_ONCE, _MEMORIES_AT_ONCE = 500, 200
+_ROWS_AT_ONCE = {"yield_per": 200}
 _COLUMNS: tuple[Any, ...] = tuple(column for column in memories.c if column.name != "number")
 _RECALL_COLUMNS = tuple(column for column in lesson_recalls.c if column.name != "number")
 _NAMESPACE, _KEY = bindparam("the_namespace", type_=Text()), bindparam("the_key", type_=Text())
-_PAGE = select(*_COLUMNS).order_by(memories.c.namespace, memories.c.key, memories.c.version).limit(_MEMORIES_AT_ONCE)
-_AFTER = _PAGE.where(
-    memories.c.namespace >= _NAMESPACE,
-    or_(
-        memories.c.namespace > _NAMESPACE,
-        memories.c.key > _KEY,
-        and_(memories.c.key == _KEY, memories.c.version > bindparam("the_version", type_=Integer())),
-    ),
-)
+_ALL = select(*_COLUMNS).order_by(memories.c.namespace, memories.c.key, memories.c.version)
 _IS_OF_KEY = (memories.c.namespace == _NAMESPACE, memories.c.key == _KEY)
 _OF_KEY = select(*_COLUMNS).where(*_IS_OF_KEY).order_by(memories.c.version)
 _NEWEST = select(memories.c.number, memories.c.words).where(*_IS_OF_KEY, memories.c.is_newest.is_(True))
@@ -77,7 +69,8 @@ def merge_memories(source: Connection, target: Connection) -> int:
     changed = 0
     agents: set[str] = set()
     _merge_recalls(source, target)
-    for (namespace, key), rows in groupby(_page_memories(source), key=lambda row: (row["namespace"], row["key"])):
+    every = map(_check_row, source.execute(_ALL, execution_options=_ROWS_AT_ONCE).mappings())
+    for (namespace, key), rows in groupby(every, key=lambda row: (row["namespace"], row["key"])):
         if not namespace.endswith("/"):
             raise ValueError(f"memories: {show(namespace)} is no namespace")
         elements = read_namespace(namespace)
@@ -90,15 +83,6 @@ def merge_memories(source: Connection, target: Connection) -> int:
     for agent in sorted(agents):
         _settle_agent(target, agent)
     return changed
-
-
-def _page_memories(source: Connection) -> Iterator[Row]:
-    rows = source.execute(_PAGE).mappings().all()
-    while rows:
-        yield from map(_check_row, rows)
-        last = rows[-1]
-        names = {"the_namespace": last["namespace"], "the_key": last["key"], "the_version": last["version"]}
-        rows = source.execute(_AFTER, names).mappings().all()
 
 
 def _check_row(row: Any) -> Row:
@@ -168,7 +152,9 @@ def _settle_agent(target: Connection, agent: str) -> None:
 
 def _merge_recalls(source: Connection, target: Connection) -> None:
     """Merge what came of showing lessons; of two results of one recall the first counts."""
-    for rows in _page_recalls(source):
+    every = select(*_RECALL_COLUMNS).order_by(lesson_recalls.c.id)
+    for some in source.execute(every, execution_options=_ROWS_AT_ONCE).mappings().partitions():
+        rows = [dict(row) for row in some]
         query = select(*_RECALL_COLUMNS).where(lesson_recalls.c.id.in_([row["id"] for row in rows]))
         known = {row["id"]: row for row in target.execute(query).mappings()}
         new = [row for row in rows if row["id"] not in known]
@@ -178,14 +164,6 @@ def _merge_recalls(source: Connection, target: Connection) -> None:
             if row["id"] in known and _settled_key(row) < _settled_key(known[row["id"]]):
                 values = {name: row[name] for name in ("settled_at", "passed")}
                 target.execute(update(lesson_recalls).where(lesson_recalls.c.id == row["id"]).values(values))
-
-
-def _page_recalls(source: Connection) -> Iterator[Sequence[Row]]:
-    query = select(*_RECALL_COLUMNS).order_by(lesson_recalls.c.id).limit(_RECALLS_AT_ONCE)
-    rows = source.execute(query).mappings().all()
-    while rows:
-        yield [dict(row) for row in rows]
-        rows = source.execute(query.where(lesson_recalls.c.id > rows[-1]["id"])).mappings().all()
 
 
 def _settled_key(row: Any) -> tuple[bool, int, bool]:

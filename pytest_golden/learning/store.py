@@ -15,7 +15,7 @@ from pytest_golden.storage.statements import Prepared, insert_if_absent
 from pytest_golden.trajectory.vocabulary import freeze_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from sqlalchemy import Connection, Row, Select
 
@@ -36,9 +36,8 @@ _INSERT = insert(memories).returning(memories.c.number)
 _AGE = update(memories).where(memories.c.number == bindparam("old_number")).values(is_newest=False, words=None)
 _ANNOTATE = update(memories).where(memories.c.number == bindparam("old_number"))
 _MOST_KEYS = 500
-_OUTCOMES_AT_ONCE = 200
 # A value may have 1 MiB, so only a few are in memory at once.
-_EXAMPLES_AT_ONCE = 50
+_VALUES_AT_ONCE = 50
 # Every namespace is searched for every key.
 _MOST_PAIRS = 50
 
@@ -210,33 +209,20 @@ def list_below_key(connection: Connection, namespace: Iterable[str], start: str,
     return tuple(map(_memory, connection.execute(query.order_by(memories.c.key).limit(limit))))
 
 
-def list_latest_outcomes(connection: Connection, agent: str | None = None) -> Iterator[Memory]:
-    """Yield the outcomes of one agent or of all, newest first."""
-    query = select(memories.c.number).where(_is_in("outcomes", agent), memories.c.is_newest.is_(True))
-    page = query.order_by(memories.c.number.desc()).limit(_OUTCOMES_AT_ONCE)
-    numbers = connection.scalars(page).all()
-    while numbers:
+def iterate_kind(
+    connection: Connection, kind: str, agent: str | None, *, latest_first: bool = False
+) -> Iterator[Memory]:
+    """Yield the newest versions of all memories of a kind, of one agent or of all, in the order of storing."""
+    if agent is None:
+        low, high = namespace_range((kind,)) or ("", "")
+        of_kind = (memories.c.namespace >= low) & (memories.c.namespace < high)
+    else:
+        of_kind = memories.c.namespace == write_namespace((kind, agent))
+    order = memories.c.number.desc() if latest_first else memories.c.number
+    query = select(memories.c.number).where(of_kind, memories.c.is_newest.is_(True)).order_by(order)
+    for numbers in connection.scalars(query, execution_options={"yield_per": _VALUES_AT_ONCE}).partitions():
         found = find_by_numbers(connection, numbers)
         yield from (found[number] for number in numbers if number in found)
-        numbers = connection.scalars(page.where(memories.c.number < numbers[-1])).all()
-
-
-def iter_training_examples(connection: Connection, agent: str | None) -> Iterator[Mapping[str, Any]]:
-    """Yield the values of all training examples, or of one agent's, oldest first."""
-    query = select(memories.c.number, memories.c.value).where(_is_in("training", agent), memories.c.is_newest.is_(True))
-    page = query.order_by(memories.c.number).limit(_EXAMPLES_AT_ONCE)
-    last = -1
-    while rows := connection.execute(page.where(memories.c.number > last)).all():
-        yield from (row.value for row in rows)
-        last = rows[-1].number
-
-
-def _is_in(kind: str, agent: str | None) -> Any:
-    """Return the condition for memories of one kind, of an agent or of all."""
-    if agent is not None:
-        return memories.c.namespace == write_namespace((kind, agent))
-    low, high = namespace_range((kind,)) or ("", "")
-    return (memories.c.namespace >= low) & (memories.c.namespace < high)
 
 
 def search(connection: Connection, prefix: Iterable[str], query: str, limit: int) -> tuple[MemoryHit, ...]:

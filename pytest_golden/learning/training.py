@@ -20,10 +20,10 @@ from pytest_golden.learning.language_model.prompting import write_data
 from pytest_golden.learning.lessons.recalling import recall_lessons
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
-from pytest_golden.learning.outcomes import EVERYBODY, PLANS
+from pytest_golden.learning.outcomes import EVERYBODY, OUTCOMES, PLANS, TRAINING
 from pytest_golden.learning.seen_before import find_seen_before
 from pytest_golden.learning.signature import cause_of, error_signature
-from pytest_golden.learning.store import iter_training_examples, list_latest_outcomes
+from pytest_golden.learning.store import iterate_kind
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.folder import replace_file
 from pytest_golden.trajectory.model import Trajectory
@@ -121,8 +121,8 @@ def export_training_examples(store: MemoryStore | Store, path: str | os.PathLike
         try:
             with replace_file(target, follows_links=True) as file:
                 count = 0
-                for value in iter_training_examples(connection, agent):
-                    file.write(f"{json.dumps(value, allow_nan=False)}\n")
+                for memory in iterate_kind(connection, TRAINING, agent):
+                    file.write(f"{json.dumps(memory.value, allow_nan=False)}\n")
                     count += 1
                 return count
         except OSError as error:
@@ -169,7 +169,7 @@ def reflective_dataset(
 
 
 def _list_outcomes(connection: Connection, project: str | None, agent: str | None) -> Iterator[ProductionOutcome]:
-    for memory in islice(list_latest_outcomes(connection, agent), _MOST_LOOKED_AT):
+    for memory in islice(iterate_kind(connection, OUTCOMES, agent, latest_first=True), _MOST_LOOKED_AT):
         try:
             outcome = ProductionOutcome.from_dict(memory.value)
         except (TypeError, ValueError):

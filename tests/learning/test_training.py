@@ -21,7 +21,7 @@ from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
 from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger, log_agent_outcome
-from pytest_golden.learning.store import list_latest_outcomes
+from pytest_golden.learning.store import iterate_kind
 from pytest_golden.learning.training import (
     check_names,
     export_training_examples,
@@ -202,9 +202,10 @@ def test_many_outcomes_are_read_newest_first_page_by_page(store: Store, memories
     memories.save_memory(("outcomes", "agent-0"), "k0", {"n": 450})
     memories.save_memory(("plans", "agent-0"), "k0", {"n": 0})
     with store.read() as connection:
-        read = [memory.value["n"] for memory in list_latest_outcomes(connection)]
+        read = [memory.value["n"] for memory in iterate_kind(connection, "outcomes", None, latest_first=True)]
         assert read == list(range(450, 0, -1))
-        assert [memory.value["n"] for memory in list_latest_outcomes(connection, "agent-1")][:2] == [448, 445]
+        of_one = iterate_kind(connection, "outcomes", "agent-1", latest_first=True)
+        assert [memory.value["n"] for memory in of_one][:2] == [448, 445]
 
 
 @BOTH
