@@ -36,19 +36,6 @@ def find_baselines_folder(manifest: Path | None, workspace_root: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
-    """What was found where a baseline should be: `file` to be read, or `trouble` why it may not be; neither: nothing."""
-
-    file: Path | None = None
-    trouble: str = ""
-
-    @property
-    def is_missing(self) -> bool:
-        """Tell whether nothing is there."""
-        return self.file is None and not self.trouble
-
-
-@dataclass(frozen=True, slots=True)
 class ProjectBaselines:
     """The baselines of one project: those of all lie in `folder`, this project's below its `name`. No symlink leads out."""
 
@@ -60,25 +47,28 @@ class ProjectBaselines:
         """The project's own folder."""
         return self.folder / self.name
 
-    def find(self, path: str) -> Baseline:
-        """Look at the baseline of an output, whose path is relative to project_dir."""
+    def find(self, path: str) -> Path | None:
+        """Return the file of the baseline of an output, whose path is relative to project_dir; None when nothing is there.
+
+        Raises:
+            OSError: what is there may not be read; its text says why.
+        """
         place = self.root / path
         try:
             place.lstat()
-        except PermissionError as error:
-            return Baseline(trouble=str(error.strerror))
+        except PermissionError:
+            raise
         except OSError:
-            return Baseline()
+            return None
         real = Path(os.path.realpath(place))
         if not real.is_relative_to(self._real_root):
-            return Baseline(trouble="it is reached by a symlink that leads out of its folder; put a real file there")
-        try:
-            mode = real.stat().st_mode
-        except OSError as error:
-            return Baseline(trouble=str(error.strerror))
+            message = "it is reached by a symlink that leads out of its folder; put a real file there"
+            raise OSError(message)
+        mode = real.stat().st_mode
         if not stat.S_ISREG(mode):
-            return Baseline(trouble=f"it is {describe_kind(mode)}, not a file")
-        return Baseline(file=real)
+            message = f"it is {describe_kind(mode)}, not a file"
+            raise OSError(message)
+        return real
 
     def list_paths(self) -> tuple[str, ...]:
         """Return the paths of all that lies there and is no folder, sorted; no symlink is followed.

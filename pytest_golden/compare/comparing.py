@@ -148,10 +148,12 @@ def examine_file(
 ) -> Mismatch | None:
     """Compare one file with its baseline by every entry that names it; the first thing found speaks for the file."""
     shown = show_path(file.path)
-    baseline = baselines.find(file.path) if file.needs_baseline else None
-    if baseline is not None and baseline.trouble:
+    try:
+        baseline = baselines.find(file.path) if file.needs_baseline else None
+    except OSError as error:
         place = f"{baselines.folder.name}/{baselines.name}/{shown}"
-        return Mismatch(ReasonKind.BASELINE_UNREADABLE, f"{place} is no usable baseline: {baseline.trouble}")
+        told = f"{place} is no usable baseline: {error.strerror or error}"
+        return Mismatch(ReasonKind.BASELINE_UNREADABLE, told)
     if not file.is_written:
         link = _find_link(file.path, written)
         why = f": {show_path(link)} is a symlink, and none is followed; declare the file behind it" if link else ""
@@ -160,10 +162,10 @@ def examine_file(
         actual = find_actual(written, file.path)
     except OSError as error:
         return explain_unreadable(file.path, error)
-    if baseline is not None and baseline.is_missing:
+    if file.needs_baseline and baseline is None:
         told = f"{shown} has no baseline\nlook at it, then accept it with `{accept_command}`"
         return Mismatch(ReasonKind.BASELINE_MISSING, told)
-    return compare_with(file, actual, None if baseline is None else baseline.file, written.redact)
+    return compare_with(file, actual, baseline, written.redact)
 
 
 def compare_with(

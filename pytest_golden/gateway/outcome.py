@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
+import marshal
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 SEARCH_SECONDS = 10.0
 
 _SEARCH_SCRIPT = Path(__file__).with_name("pattern_search_child.py")
-# No pattern is meant to match this, so none is found across two errors.
-_BETWEEN_ERRORS = "\n\0\n"
 _MOST_NAMED = 5
 
 
@@ -187,12 +185,9 @@ def _search_expected(prepared: Prepared, executed: Executed, readings: Sequence[
         return None
     if executed.exit.ending is not Ending.EXITED or executed.exit.exit_code == 0:
         return None
-    folder = prepared.folder / "step-errors"
-    folder.mkdir()
     steps = (step for reading in readings for step in reading.steps)
-    told = _BETWEEN_ERRORS.join(str(step.metadata["error"]) for step in steps if step.metadata.get("error"))
-    errors = write_texts(folder, [told])
-    return search_files(expected.pattern, [executed.stderr, executed.stdout, *errors])
+    errors = (str(step.metadata["error"]) for step in steps if step.metadata.get("error"))
+    return search(expected.pattern, [executed.stderr, executed.stdout], errors)
 
 
 def _write_log(executed: Executed, keeping: Keeping) -> str | None:
@@ -206,19 +201,20 @@ def _write_log(executed: Executed, keeping: Keeping) -> str | None:
         return None
 
 
-def search_files(pattern: str, files: Sequence[Path], *, timeout_seconds: float = SEARCH_SECONDS) -> PatternVerdict:
-    """Search whole files with `re.search` and `re.MULTILINE`, in a process that can be killed.
+def search(
+    pattern: str, files: Iterable[Path], texts: Iterable[str], *, timeout_seconds: float = SEARCH_SECONDS
+) -> PatternVerdict:
+    """Search whole files and texts with `re.search` and `re.MULTILINE`, in a process that can be killed.
 
-    The time limit is for all files together.
+    The time limit is for all of them together.
 
     Raises:
         GatewayError: the search itself broke down.
     """
     command = [sys.executable, "-I", "-S", str(_SEARCH_SCRIPT), pattern, *map(str, files)]
+    told = marshal.dumps([text.encode("utf-8", "backslashreplace").decode() for text in texts if text])
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_seconds, check=False, cwd="/"
-        )
+        done = subprocess.run(command, input=told, capture_output=True, timeout=timeout_seconds, check=False, cwd="/")
     except subprocess.TimeoutExpired:
         return PatternVerdict.TIMED_OUT
     except (OSError, ValueError) as error:
@@ -228,23 +224,6 @@ def search_files(pattern: str, files: Sequence[Path], *, timeout_seconds: float 
             f"the search for {pattern!r} broke down: {done.stderr.decode(errors='replace').strip()[-400:]}"
         )
     return PatternVerdict.FOUND if done.returncode == 0 else PatternVerdict.ABSENT
-
-
-def search_texts(pattern: str, texts: Iterable[str], *, timeout_seconds: float = SEARCH_SECONDS) -> PatternVerdict:
-    """Search texts as `search_files` searches files."""
-    with tempfile.TemporaryDirectory(prefix="pytest-golden-search-") as folder:
-        return search_files(pattern, write_texts(Path(folder), texts), timeout_seconds=timeout_seconds)
-
-
-def write_texts(folder: Path, texts: Iterable[str]) -> tuple[Path, ...]:
-    """Write each text that is not empty to a file of its own."""
-    files = []
-    for number, text in enumerate(texts):
-        if text:
-            file = folder / f"text-{number}"
-            file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
-            files.append(file)
-    return tuple(files)
 
 
 def add_findings(examine: Examine | None, view: View, outcome: PipelineOutcome, redactor: Redactor) -> PipelineOutcome:

@@ -1,10 +1,11 @@
 """Searches files for a regular expression; a bare script, since a catastrophic pattern can only be stopped by a kill.
 
-Arguments: the pattern, then the files. Exit code 0 when it is found, 1 when not.
+Arguments: the pattern, then the files; standard input: a list of texts, by `marshal`. Exit code 0 when it is found, 1 when not.
 """
 
 from __future__ import annotations
 
+import marshal
 import re
 import sys
 
@@ -27,9 +28,10 @@ def contains(path: str, pattern: re.Pattern[str]) -> bool:
 
 
 def main() -> int:
-    """Search the files in order."""
+    """Search the files in order, then the texts."""
     pattern = re.compile(sys.argv[1], re.MULTILINE)
-    return 0 if any(contains(path, pattern) for path in sys.argv[2:]) else 1
+    texts = marshal.load(sys.stdin.buffer)
+    return 0 if any(contains(path, pattern) for path in sys.argv[2:]) or any(map(pattern.search, texts)) else 1
 
 
 if __name__ == "__main__":

@@ -122,13 +122,13 @@ class Finding(NamedTuple):
 
 
 def _with_search(project: GoldenProjectConfig, outcome: PipelineOutcome) -> PipelineOutcome:
-    from pytest_golden.gateway.outcome import SEARCH_SECONDS, search_texts
+    from pytest_golden.gateway.outcome import search
 
     steps = outcome.trajectory.steps if outcome.trajectory is not None else ()
     errors = (step.metadata.get("error") for step in steps)
     texts = [outcome.stderr, outcome.stdout, *(str(error) for error in errors if error)]
     try:
-        verdict = search_texts(str(project.expected.pattern), texts, timeout_seconds=SEARCH_SECONDS)
+        verdict = search(str(project.expected.pattern), (), texts)
     except GatewayError as error:
         return replace(outcome, problem=outcome.problem or Problem.HARNESS, message=outcome.message or str(error))
     return replace(outcome, pattern_verdict=verdict)
