@@ -78,7 +78,7 @@ def measure_calls(folder: Path, count: int) -> None:
                     lambda: call("recall", text="KeyError: 'customer_id'"),
                 ),
                 "search_lessons": (
-                    lambda: services.lesson_pages.list_lessons("customer", limit=10),
+                    lambda: services.learned.list_lessons("customer", limit=10),
                     lambda: call("search_lessons", query="customer"),
                 ),
             }

@@ -65,8 +65,31 @@ class LessonDetails(ListedLesson):
     recalls: tuple[rows.RecallRow, ...]
 
 
-class LessonPages:
-    """The lists of lessons in a store that the caller owns. Safe between threads.
+class ListedPlan(NamedTuple):
+    """A plan as it is stored: `memory.value` has the fields of `ExtractedPlan`."""
+
+    memory: Memory
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return `id`, the plan's fields, and `created_at`, JSON-safe."""
+        return {"id": self.memory.key, **plain(self.memory.value), "created_at": iso_utc(self.memory.created_at)}
+
+
+class PlanDetails(NamedTuple):
+    """A plan, its agents, and the outcome that it was read from: the fields of `ProductionOutcome`, None when it is gone."""
+
+    memory: Memory
+    agents: tuple[str, ...]
+    outcome: Memory | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields of `ListedPlan`, `agents` and `outcome`, JSON-safe."""
+        outcome = None if self.outcome is None else plain(self.outcome.value)
+        return {**ListedPlan(self.memory).to_dict(), "agents": list(self.agents), "outcome": outcome}
+
+
+class LearnedPages:
+    """The lists of lessons and of plans in a store that the caller owns. Safe between threads.
 
     Every method raises `StorageError` when the store cannot be read, and `ValueError` for an invalid argument or for a
     cursor of another list or of other filters.
@@ -109,6 +132,41 @@ class LessonPages:
         with self._store.read() as connection:
             history = rows.list_lesson_versions(connection, kept.agent, kept.skill.id)
             return LessonDetails(kept, history, rows.list_recalls(connection, kept.skill.id, _MOST_RECALLS))
+
+    def list_plans(
+        self, q: str | None = None, agent: str | None = None, limit: int = DEFAULT_ITEMS, cursor: str | None = None
+    ) -> Page[ListedPlan]:
+        """Return everybody's plans or an agent's, the newest first, or those that contain any word of `q`, best first.
+
+        A search reads the best 400 hits.
+        """
+        limit, words = check_page_limit(limit), (q or "").strip()
+        namespace = (PLANS, EVERYBODY if agent is None else storable(agent))
+        with self._store.read() as connection:
+            if words:
+                hits = iterate_search(connection, namespace, words, _MOST_FOUND, at_once=_AT_ONCE)
+                listing = Listing("found plans", words, namespace[1], kinds=(int,))
+                return _page_hits(listing, (ListedPlan(hit.memory) for hit in hits), limit, cursor)
+            listing = Listing("plans", agent, kinds=(str,))
+            (before,) = listing.read_cursor(cursor) or (None,)
+            found = list_newest_keys(connection, namespace, before=before, limit=limit + 1)
+        return listing.cut(found, limit, lambda memory: (memory.key,), ListedPlan)
+
+    def get_plan(self, plan_id: str) -> PlanDetails:
+        """Get the plan with this id.
+
+        Raises:
+            GoldenError: no plan has it.
+        """
+        check_text("the id of a plan", plan_id)
+        with self._store.read() as connection:
+            found = find_everywhere(connection, (PLANS,), storable(plan_id))
+            if not found:
+                raise GoldenError(f"there is no plan {plan_id!r:.100}")
+            outcome_id = found[0].value.get("outcome_id")
+            outcomes = find_everywhere(connection, (OUTCOMES,), str(outcome_id)) if outcome_id else ()
+        agents = tuple(one.namespace[1] for one in found if len(one.namespace) > 1 and one.namespace[1] != EVERYBODY)
+        return PlanDetails(found[0], agents, next(iter(outcomes), None))
 
 
 def list_of_project(connection: Connection, project: str, limit: int) -> tuple[ListedLesson, ...]:
@@ -154,68 +212,3 @@ def _page_hits(listing: Listing, hits: Iterable[_Item], limit: int, cursor: str 
     start = min(max(start, 0), _MOST_FOUND)
     found = tuple(islice(hits, start, start + limit + 1))
     return Page(found[:limit], listing.write_cursor((start + limit,)) if len(found) > limit else None)
-
-
-class ListedPlan(NamedTuple):
-    """A plan as it is stored: `memory.value` has the fields of `ExtractedPlan`."""
-
-    memory: Memory
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return `id`, the plan's fields, and `created_at`, JSON-safe."""
-        return {"id": self.memory.key, **plain(self.memory.value), "created_at": iso_utc(self.memory.created_at)}
-
-
-class PlanDetails(NamedTuple):
-    """A plan, its agents, and the outcome that it was read from: the fields of `ProductionOutcome`, None when it is gone."""
-
-    memory: Memory
-    agents: tuple[str, ...]
-    outcome: Memory | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields of `ListedPlan`, `agents` and `outcome`, JSON-safe."""
-        outcome = None if self.outcome is None else plain(self.outcome.value)
-        return {**ListedPlan(self.memory).to_dict(), "agents": list(self.agents), "outcome": outcome}
-
-
-class PlanPages:
-    """The lists of plans in a store that the caller owns. Safe between threads. Its methods raise as those of `LessonPages`."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def list_plans(
-        self, q: str | None = None, agent: str | None = None, limit: int = DEFAULT_ITEMS, cursor: str | None = None
-    ) -> Page[ListedPlan]:
-        """Return everybody's plans or an agent's, the newest first, or those that contain any word of `q`, best first.
-
-        A search reads the best 400 hits.
-        """
-        limit, words = check_page_limit(limit), (q or "").strip()
-        namespace = (PLANS, EVERYBODY if agent is None else storable(agent))
-        with self._store.read() as connection:
-            if words:
-                hits = iterate_search(connection, namespace, words, _MOST_FOUND, at_once=_AT_ONCE)
-                listing = Listing("found plans", words, namespace[1], kinds=(int,))
-                return _page_hits(listing, (ListedPlan(hit.memory) for hit in hits), limit, cursor)
-            listing = Listing("plans", agent, kinds=(str,))
-            (before,) = listing.read_cursor(cursor) or (None,)
-            found = list_newest_keys(connection, namespace, before=before, limit=limit + 1)
-        return listing.cut(found, limit, lambda memory: (memory.key,), ListedPlan)
-
-    def get_plan(self, plan_id: str) -> PlanDetails:
-        """Get the plan with this id.
-
-        Raises:
-            GoldenError: no plan has it.
-        """
-        check_text("the id of a plan", plan_id)
-        with self._store.read() as connection:
-            found = find_everywhere(connection, (PLANS,), storable(plan_id))
-            if not found:
-                raise GoldenError(f"there is no plan {plan_id!r:.100}")
-            outcome_id = found[0].value.get("outcome_id")
-            outcomes = find_everywhere(connection, (OUTCOMES,), str(outcome_id)) if outcome_id else ()
-        agents = tuple(one.namespace[1] for one in found if len(one.namespace) > 1 and one.namespace[1] != EVERYBODY)
-        return PlanDetails(found[0], agents, next(iter(outcomes), None))

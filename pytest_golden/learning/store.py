@@ -215,7 +215,7 @@ def iterate_kind(
     """Yield the newest versions of all memories of a kind, of one agent or of all, in the order of storing."""
     if agent is None:
         low, high = namespace_range((kind,)) or ("", "")
-        of_kind = (memories.c.namespace >= low) & (memories.c.namespace < high)
+        of_kind: Any = (memories.c.namespace >= low) & (memories.c.namespace < high)
     else:
         of_kind = memories.c.namespace == write_namespace((kind, agent))
     order = memories.c.number.desc() if latest_first else memories.c.number

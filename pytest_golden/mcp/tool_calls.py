@@ -58,7 +58,7 @@ def review_journal(place: Workplace, caller: Caller, given: tools.ReviewJournal)
 def search_lessons(place: Workplace, _: Caller, given: tools.SearchLessons) -> dict[str, Any]:
     """Find lessons by words, also those that are not approved yet."""
     _refuse_blank("query", given.query)
-    page = place.services().lesson_pages.list_lessons(given.query, limit=given.limit)
+    page = place.services().learned.list_lessons(given.query, limit=given.limit)
     return {"lessons": [lesson.to_dict() for lesson in page.items]}
 
 

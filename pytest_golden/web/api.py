@@ -320,7 +320,7 @@ def _refusing_parts() -> Iterator[None]:
 
 
 def _add_learning(router: _Router, site: Site) -> None:
-    pages, plans, lessons = site.services.lesson_pages, site.services.plan_pages, site.services.lessons
+    learned, lessons = site.services.learned, site.services.lessons
 
     @router.page("/lessons", ListedLesson, "get_lesson")
     def list_lessons(
@@ -331,22 +331,22 @@ def _add_learning(router: _Router, site: Site) -> None:
         cursor: Cursor = None,
     ) -> Any:
         """List the lessons, newest first, or those that have the words, best first."""
-        return pages.list_lessons(q, agent, filter, limit, cursor).to_dict()
+        return learned.list_lessons(q, agent, filter, limit, cursor).to_dict()
 
     @router.one("/lessons/{id}", LessonDetails)
     def get_lesson(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a lesson with its evidence and its history."""
-        return pages.get_lesson(id).to_dict()
+        return learned.get_lesson(id).to_dict()
 
     @router.page("/plans", schemas.PLAN, "get_plan")
     def list_plans(q: Words = None, agent: Word = None, limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:
         """List the plans, newest first, or those that have the words, best first."""
-        return plans.list_plans(q, agent, limit, cursor).to_dict()
+        return learned.list_plans(q, agent, limit, cursor).to_dict()
 
     @router.one("/plans/{id}", schemas.PLAN)
     def get_plan(id: Id) -> Any:  # noqa: A002 - the public name
         """Get a plan with the outcome that it was read out of."""
-        return plans.get_plan(id).to_dict()
+        return learned.get_plan(id).to_dict()
 
     @router.write("/lessons/{id}/approve", SkillMemory, 404)
     def approve(id: Id, judged: schemas.Judged) -> Any:  # noqa: A002 - the public name

@@ -162,21 +162,21 @@ def _show_summary(services: Services, request: Request) -> dict[str, Any]:
 
 def _list_lessons(services: Services, request: Request) -> dict[str, Any]:
     words, standing = asked(request, "q"), asked(request, "filter") or CURRENT
-    page = services.lesson_pages.list_lessons(words, filter=standing, cursor=asked(request, "cursor"))
+    page = services.learned.list_lessons(words, filter=standing, cursor=asked(request, "cursor"))
     return {"page": page, "standings": LESSON_FILTERS, "chosen": {"q": words, "filter": standing}}
 
 
 def _show_lesson(services: Services, request: Request) -> dict[str, Any]:
-    return {"details": services.lesson_pages.get_lesson(named(request, "lesson"))}
+    return {"details": services.learned.get_lesson(named(request, "lesson"))}
 
 
 def _list_plans(services: Services, request: Request) -> dict[str, Any]:
     words = asked(request, "q")
-    return {"page": services.plan_pages.list_plans(words, cursor=asked(request, "cursor")), "words": words}
+    return {"page": services.learned.list_plans(words, cursor=asked(request, "cursor")), "words": words}
 
 
 def _show_plan(services: Services, request: Request) -> dict[str, Any]:
-    return {"details": services.plan_pages.get_plan(named(request, "plan"))}
+    return {"details": services.learned.get_plan(named(request, "plan"))}
 
 
 # The address, the template, the place in the navigation, and what reads the values.

@@ -12,7 +12,7 @@ from pytest_golden.gate.recorded import RecordedGates
 from pytest_golden.journal.agent_rules import find_rules
 from pytest_golden.journal.review import JournalPages
 from pytest_golden.journal.service import Journal
-from pytest_golden.learning.learned_pages import LessonPages, PlanPages
+from pytest_golden.learning.learned_pages import LearnedPages
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.manifest.reader import load_manifest
 
@@ -59,8 +59,7 @@ class Services:
     gates: RecordedGates
     live_gates: LiveGates
     lessons: Lessons
-    lesson_pages: LessonPages
-    plan_pages: PlanPages
+    learned: LearnedPages
 
     @classmethod
     def on(cls, store: Store, manifest: Path, rules: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
@@ -77,8 +76,7 @@ class Services:
             RecordedGates(store),
             LiveGates(store),
             Lessons(store),
-            LessonPages(store),
-            PlanPages(store),
+            LearnedPages(store),
         )
 
 

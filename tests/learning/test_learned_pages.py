@@ -7,7 +7,7 @@ import pytest
 from pytest_golden.clock import new_id
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning import learned_pages as paging
-from pytest_golden.learning.learned_pages import LESSON_FILTERS, LessonPages, PlanPages
+from pytest_golden.learning.learned_pages import LESSON_FILTERS, LearnedPages
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.lessons.store import find_lessons, put_lesson
 from pytest_golden.learning.memory_store import MemoryStore
@@ -36,8 +36,8 @@ def lessons(store: Store, clock: Clock) -> Lessons:
 
 
 @pytest.fixture
-def pages(store: Store) -> LessonPages:
-    return LessonPages(store)
+def pages(store: Store) -> LearnedPages:
+    return LearnedPages(store)
 
 
 def put(store: Store, count: int, agent: str = "etl", state: str = "shown", word: str = "decimal") -> list[str]:
@@ -50,12 +50,12 @@ def put(store: Store, count: int, agent: str = "etl", state: str = "shown", word
     return ids
 
 
-def ids(pages: LessonPages, limit: int = 2, **chosen: Any) -> list[str]:
+def ids(pages: LearnedPages, limit: int = 2, **chosen: Any) -> list[str]:
     return [one["id"] for one in read_all(lambda **more: pages.list_lessons(**chosen, **more), limit)]
 
 
 @BOTH
-def test_lessons_come_newest_first(store: Store, pages: LessonPages) -> None:
+def test_lessons_come_newest_first(store: Store, pages: LearnedPages) -> None:
     first, others, last = put(store, 3), put(store, 2, "other"), put(store, 2)
     assert ids(pages) == sorted([*first, *others, *last], reverse=True)
     assert ids(pages, agent="other") == others[::-1]
@@ -63,7 +63,7 @@ def test_lessons_come_newest_first(store: Store, pages: LessonPages) -> None:
 
 
 @BOTH
-def test_lessons_of_very_many_agents_are_read_together(store: Store, pages: LessonPages) -> None:
+def test_lessons_of_very_many_agents_are_read_together(store: Store, pages: LearnedPages) -> None:
     known = [one for number in range(120) for one in put(store, 1, f"agent-{number}")]
     with store.write() as connection:
         # What another agent has under the id of one that is asked for is not what is asked for.
@@ -74,7 +74,7 @@ def test_lessons_of_very_many_agents_are_read_together(store: Store, pages: Less
     assert ids(pages, limit=200, agent="agent-7") == [known[7]]
 
 
-def test_lessons_are_narrowed_to_how_they_stand(store: Store, pages: LessonPages) -> None:
+def test_lessons_are_narrowed_to_how_they_stand(store: Store, pages: LearnedPages) -> None:
     known = {state: put(store, 2, state=state) for state in STATES}
     for state, found in known.items():
         assert ids(pages, 50, filter=state) == found[::-1]
@@ -85,7 +85,9 @@ def test_lessons_are_narrowed_to_how_they_stand(store: Store, pages: LessonPages
     assert set(LESSON_FILTERS) == {"current", "all", *STATES}
 
 
-def test_rare_lessons_are_found_page_by_page(store: Store, pages: LessonPages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rare_lessons_are_found_page_by_page(
+    store: Store, pages: LearnedPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(paging, "_AT_ONCE", 2)
     monkeypatch.setattr(paging, "_MOST_READ", 4)
     (rare,) = put(store, 1, state="waits")
@@ -101,7 +103,7 @@ def test_rare_lessons_are_found_page_by_page(store: Store, pages: LessonPages, m
 
 
 @BOTH
-def test_lessons_are_found_by_words(store: Store, pages: LessonPages) -> None:
+def test_lessons_are_found_by_words(store: Store, pages: LearnedPages) -> None:
     mine, others = put(store, 5, word="delimiter"), put(store, 1, "other", word="delimiter")
     put(store, 1, state="rejected", word="delimiter")
     put(store, 2, word="timezone")
@@ -118,7 +120,7 @@ def test_lessons_are_found_by_words(store: Store, pages: LessonPages) -> None:
 
 
 @BOTH
-def test_lesson_is_got_with_its_evidence_versions_and_recalls(lessons: Lessons, pages: LessonPages) -> None:
+def test_lesson_is_got_with_its_evidence_versions_and_recalls(lessons: Lessons, pages: LearnedPages) -> None:
     skill = lessons.add(make_skill(), "etl").skill
     (recalled,) = lessons.recall(ERROR, project="sales")
     lessons.settle(recalled.recall_id, passed=True)
@@ -135,16 +137,11 @@ def test_lesson_is_got_with_its_evidence_versions_and_recalls(lessons: Lessons, 
         pages.get_lesson("lesson_no")
 
 
-def test_what_is_not_allowed_is_refused(pages: LessonPages) -> None:
+def test_what_is_not_allowed_is_refused(pages: LearnedPages) -> None:
     with pytest.raises(ValueError, match="filter 'good' is unknown: give one of current, all, shown"):
         pages.list_lessons(filter="good")
     with pytest.raises(ValueError, match="limit"):
         pages.list_lessons(limit=0)
-
-
-@pytest.fixture
-def plan_pages(store: Store) -> PlanPages:
-    return PlanPages(store)
 
 
 def put_plan(
@@ -161,47 +158,47 @@ def put_plan(
     return sorted(ids)
 
 
-def plan_ids(plan_pages: PlanPages, **chosen: Any) -> list[str]:
-    return [one["id"] for one in read_all(lambda **more: plan_pages.list_plans(**chosen, **more))]
+def plan_ids(pages: LearnedPages, **chosen: Any) -> list[str]:
+    return [one["id"] for one in read_all(lambda **more: pages.list_plans(**chosen, **more))]
 
 
 @BOTH
-def test_plans_come_newest_first_each_once(store: Store, plan_pages: PlanPages, make_outcome: MakeOutcome) -> None:
+def test_plans_come_newest_first_each_once(store: Store, pages: LearnedPages, make_outcome: MakeOutcome) -> None:
     mine, others = put_plan(store, make_outcome, 3), put_plan(store, make_outcome, 2, "other")
-    assert plan_ids(plan_pages) == sorted([*mine, *others], reverse=True)
-    assert plan_ids(plan_pages, agent="other") == others[::-1]
-    assert plan_ids(plan_pages, agent="nobody") == []
-    first = plan_pages.list_plans().items[0].to_dict()
+    assert plan_ids(pages) == sorted([*mine, *others], reverse=True)
+    assert plan_ids(pages, agent="other") == others[::-1]
+    assert plan_ids(pages, agent="nobody") == []
+    first = pages.list_plans().items[0].to_dict()
     assert (first["plan_id"], first["strategy_description"]) == (first["id"], "step by step")
 
 
 @BOTH
 def test_plans_are_found_by_the_words_of_their_task(
-    store: Store, plan_pages: PlanPages, make_outcome: MakeOutcome
+    store: Store, pages: LearnedPages, make_outcome: MakeOutcome
 ) -> None:
     wanted = put_plan(store, make_outcome, 3, task="repair the invoices")
     put_plan(store, make_outcome, 2)
-    assert sorted(plan_ids(plan_pages, q="invoices")) == wanted
-    assert plan_ids(plan_pages, q="invoices", agent="other") == []
+    assert sorted(plan_ids(pages, q="invoices")) == wanted
+    assert plan_ids(pages, q="invoices", agent="other") == []
 
 
 @BOTH
-def test_plan_is_got_with_its_outcome(store: Store, plan_pages: PlanPages, make_outcome: MakeOutcome) -> None:
+def test_plan_is_got_with_its_outcome(store: Store, pages: LearnedPages, make_outcome: MakeOutcome) -> None:
     put_plan(store, make_outcome, 1, "other")
     (plan_id,) = put_plan(store, make_outcome, 1)
-    found = plan_pages.get_plan(plan_id)
+    found = pages.get_plan(plan_id)
     told = found.to_dict()
     assert found.agents == ("etl",)
     assert (told["id"], told["outcome"]["outcome_id"]) == (plan_id, told["outcome_id"])
     assert told["outcome"]["task_description"] == "load orders"
     MemoryStore(store).delete(("outcomes", "etl"), told["outcome_id"])
-    assert plan_pages.get_plan(plan_id).to_dict()["outcome"] is None
+    assert pages.get_plan(plan_id).to_dict()["outcome"] is None
     with pytest.raises(GoldenError, match="there is no plan 'plan_no'"):
-        plan_pages.get_plan("plan_no")
+        pages.get_plan("plan_no")
 
 
-def test_plans_refuse_what_is_not_allowed(plan_pages: PlanPages) -> None:
+def test_plans_refuse_what_is_not_allowed(pages: LearnedPages) -> None:
     with pytest.raises(ValueError, match="limit"):
-        plan_pages.list_plans(limit=0)
+        pages.list_plans(limit=0)
     with pytest.raises(ValueError, match="cursor"):
-        plan_pages.list_plans(cursor="x")
+        pages.list_plans(cursor="x")

@@ -117,7 +117,7 @@ def test_a_server_that_only_reads_does_not_keep_that_a_lesson_was_shown(taught: 
         told = talk.ask("recall", text=ERROR)
     assert told["recall_id"] is None
     assert len(told["recalled"]) == 1
-    shown = taught.services().lesson_pages.get_lesson(told["recalled"][0]["lesson"]["id"])
+    shown = taught.services().learned.get_lesson(told["recalled"][0]["lesson"]["id"])
     assert shown.recalls == ()
 
 

@@ -73,9 +73,9 @@ def seed_ill(folder: Path, *kinds: Ill) -> tuple[str, ...]:
             kept = _without_refused(ill)
             addresses += _log(services, kept)
             _learn(services, kept)
-        learned = services.lesson_pages.list_lessons(filter="all").items
+        learned = services.learned.list_lessons(filter="all").items
         addresses += [f"/lessons/{one.kept.skill.id}" for one in learned]
-        addresses += [f"/plans/{one.memory.key}" for one in services.plan_pages.list_plans().items]
+        addresses += [f"/plans/{one.memory.key}" for one in services.learned.list_plans().items]
         assert len(learned) == len(kinds)
         addresses += [f"/runs/{_begin(store, _without_refused(ill))}" for ill in kinds]
     return (*addresses, "/lessons", "/lessons?filter=all")
