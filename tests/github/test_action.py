@@ -150,6 +150,22 @@ def test_a_weakened_floor_is_red_until_the_label_is_there(runner: Runner, api: C
     assert api.requests == []
 
 
+@pytest.mark.parametrize(
+    "hides",
+    [
+        "def pytest_cmdline_main(config):\n    return 0\n",
+        "import os\nos._exit(0)\n",
+        "def pytest_configure(config):\n    config.option.golden_base = None\n    config.option.collectonly = True\n",
+    ],
+)
+def test_a_change_that_keeps_the_gate_from_running_is_red(runner: Runner, hides: str) -> None:
+    (runner.workspace / "sales.sh").write_text("exit 1\n")
+    (runner.workspace / "conftest.py").write_text(hides)
+    run = runner.run(pull_request(), pytest=PYTEST, comment="false")
+    assert run.code == 3
+    assert "::error title=golden gate::pytest ended with 0, but left no report of a gate that passed" in run.log
+
+
 def test_a_fork_gets_the_summary_only(runner: Runner, api: CommentsApi) -> None:
     run = runner.run(pull_request(repository="you/shop"), pytest=PYTEST, keep_journal="false", artifact="")
     assert run.code == 0, run.log
@@ -165,7 +181,7 @@ def test_a_fork_gets_the_summary_only(runner: Runner, api: CommentsApi) -> None:
 
 def test_a_token_that_may_not_write_is_a_notice_and_no_failure(runner: Runner, api: CommentsApi) -> None:
     api.refuses = 403
-    run = runner.run(pull_request(), pytest="true", keep_journal="false", artifact="")
+    run = runner.run(pull_request(), pytest=PYTEST, keep_journal="false", artifact="")
     assert run.code == 0, run.log
     assert "::notice title=golden comment::no comment on the pull request (403 Forbidden)" in run.log
 
@@ -231,7 +247,7 @@ def test_the_base_is_asked_for_with_one_authorization_though_the_checkout_left_o
 
 
 def test_a_push_compares_no_floor_and_comments_nothing(runner: Runner, api: CommentsApi) -> None:
-    run = runner.run({"event": {}}, pytest="true", keep_journal="false", artifact="")
+    run = runner.run({"event": {}}, pytest=PYTEST, keep_journal="false", artifact="")
     assert "the floor is not compared" in run.log
     assert "ref" not in run.steps["base"]["outputs"]
     assert api.requests == []
