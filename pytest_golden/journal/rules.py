@@ -18,6 +18,13 @@ GITHUB = "github"
 CHECK = "check"
 #: Sources that only people, GitHub and this program may use: no agent and no callback may claim one of them.
 RESERVED_SOURCES = frozenset({HUMAN, GITHUB, CHECK, "golden", "system"})
+# Cyrillic, Greek, Armenian and other letters that are read as those of the reserved names.
+# Source: https://www.unicode.org/Public/security/latest/confusables.txt
+_LOOK_ALIKES = str.maketrans(
+    "\u0430\u03b1\u0251\u0431\u044c\u0185\u0441\u03f2\u1d04\u0501\u0435\u04bd\u0261\u0581\u050d\u04bb\u0570\u0456\u0131\u03b9\u043a\u03ba\u1d0b\u04cf\u0406"
+    "\u043c\u1d0d\u043f\u0578\u03b7\u043e\u03bf\u0585\u0455\ua731\u0442\u03c4\u1d1b\u03c5\u057d\u028b\u0443\u04af\u03b301",
+    "aaabbbcccdeeggghhiiikkklimmnnnooosstttuuuyyyol",
+)
 _LOST = frozenset({ExpectationStatus.UNMET, ExpectationStatus.EXPIRED})
 _ANSWERS = {
     SignalType.POSITIVE: ExpectationStatus.MET,
@@ -144,15 +151,21 @@ def _fold_without_expectations(counts: Counts) -> Assessment:
     return _RESULTS.get(counts.immediate_result, settled)
 
 
+def read_as_seen(name: str) -> str:
+    """Return a name as a person reads it: without case, spaces, accents and what is invisible, look-alikes as Latin letters."""
+    plain = unicodedata.normalize("NFKD", name)
+    letters = (letter for letter in plain if letter.isprintable() and not unicodedata.combining(letter))
+    return "".join("".join(letters).split()).casefold().translate(_LOOK_ALIKES)
+
+
 def check_free_source(source: object) -> str:
-    """Return the source if anybody may use it; letter case, spaces and invisible characters do not disguise a name.
+    """Return the source if anybody may use it; nothing that a reader does not see disguises a name.
 
     Raises:
         ValueError: it is reserved, blank or no text.
     """
     checked = check_text("source", source)
-    seen = "".join(letter for letter in unicodedata.normalize("NFKC", checked) if letter.isprintable())
-    if "".join(seen.split()).casefold() in RESERVED_SOURCES:
+    if read_as_seen(checked) in RESERVED_SOURCES:
         raise ValueError(
             f"source {show(checked)} is reserved: {', '.join(sorted(RESERVED_SOURCES))} belong to people and this program; use a name of your own"
         )

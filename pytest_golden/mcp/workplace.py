@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.errors import StorageError, StorageTrouble
+from pytest_golden.journal.rules import read_as_seen
 from pytest_golden.learning.gate_learning import GATE_AGENT
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def find_caller(context: ServerRequestContext[dict[str, str], Any], options: Cal
 
 
 def is_gates_own(agent: str) -> bool:
-    """Tell whether a name is that of the gate, whose entries no agent may touch; invisible characters do not disguise it."""
-    return _seen(unicodedata.normalize("NFKC", agent)).casefold() == GATE_AGENT
+    """Tell whether a name is read as that of the gate, whose entries no agent may touch."""
+    return read_as_seen(agent) == GATE_AGENT
 
 
 def _name_client(context: ServerRequestContext[dict[str, str], Any]) -> str:

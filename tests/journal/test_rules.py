@@ -207,7 +207,14 @@ def test_any_name_of_ones_own_is_free(source: str) -> None:
 def test_reserved_names_are_refused_in_any_dress(name: str) -> None:
     fullwidth = "".join(chr(ord(letter) + 0xFEE0) for letter in name)
     hidden = f"{name[:2]}\u200b{name[2:]}"
-    for dress in (name, name.upper(), f" {name}\n", fullwidth, hidden, f"\u202e{name}", f"{name}\0", " ".join(name)):
+    greek_and_cyrillic = name.translate(
+        str.maketrans(
+            "aceghiklmostuy", "\u0430\u0441\u0435\u0261\u04bb\u0456\u03ba\u04cf\u043c\u03bf\u0455\u0442\u03c5\u0443"
+        )
+    )
+    accented = name.replace("e", "\u00e9").replace("u", "u\u0308")
+    dresses = (name, name.upper(), f" {name}\n", fullwidth, hidden, f"\u202e{name}", f"{name}\0", " ".join(name))
+    for dress in (*dresses, greek_and_cyrillic, greek_and_cyrillic.upper(), accented):
         with pytest.raises(ValueError, match="is reserved: check, github, golden, human, system"):
             check_free_source(dress)
 
