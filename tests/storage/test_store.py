@@ -498,7 +498,7 @@ def test_fork_beside_a_thread_that_writes_goes_on(store: Store) -> None:
 
     def write() -> None:
         number = 0
-        while not is_over.is_set():
+        while not is_over.wait(0.001):
             keep(store, f"thread {number}")
             number += 1
 
