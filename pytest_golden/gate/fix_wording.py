@@ -10,16 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.gate.fixes import (
-    choose_files,
-    has_baselines_of,
-    is_judged_otherwise,
-    join,
-    name_kinds,
-    tell_inputs,
-    tell_keys,
-    tell_versions,
-)
+from pytest_golden.gate import fixes
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
 from pytest_golden.learning.lessons.quality import Constraint, check_lesson, find_limit
 from pytest_golden.learning.signature import cause_of, error_signature
@@ -63,12 +54,12 @@ def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str
     """
     error = cause_of(failed.message or "")
     failure = _shorten(error_signature(error), _MOST_OF_CAUSE, " ...")
-    files = choose_files(difference.files, manifest)
-    if not failure or has_baselines_of(failed.project, difference.files) or _is_unclear(difference, files):
+    files = fixes.choose_files(difference.files, manifest)
+    if not failure or fixes.has_baselines_of(failed.project, difference.files) or _is_unclear(difference, files):
         return None
     files = _choose_own(difference, files)
-    told = [*tell_versions(difference.surroundings, error), *tell_keys(difference.declaration)]
-    kinds = [kind for kind in name_kinds(files) if not (told and kind == "the declared dependencies")]
+    told = [*fixes.tell_versions(difference.surroundings, error), *fixes.tell_keys(difference.declaration)]
+    kinds = [kind for kind in fixes.name_kinds(files) if not (told and kind == "the declared dependencies")]
     subject = _find_subject(difference)
     if not told and _comes_and_goes(error, subject):
         return None
@@ -120,7 +111,7 @@ def word_correction(correction: Correction) -> SkillMemory:
 def _is_unclear(difference: Difference, files: tuple[str, ...]) -> bool:
     is_too_much = difference.commit_count > _MOST_COMMITS or len(files) > _MOST_FILES
     has_come = difference.commit_count > 0 or not difference.lost_count
-    return is_too_much or not has_come or is_judged_otherwise(difference.declaration)
+    return is_too_much or not has_come or fixes.is_judged_otherwise(difference.declaration)
 
 
 def _choose_own(difference: Difference, files: tuple[str, ...]) -> tuple[str, ...]:
@@ -138,9 +129,9 @@ def _comes_and_goes(error: str, subject: str | None) -> bool:
 
 
 def _word_change(told: list[str], kinds: list[str], subject: str | None, failure: str) -> str:
-    parts = [join(told)] if told else []
+    parts = [fixes.join(told)] if told else []
     if kinds:
-        changed = f"the fix changed {join(kinds)}"
+        changed = f"the fix changed {fixes.join(kinds)}"
         parts.append(f'{changed}: "{subject}"' if subject else changed)
     if kinds and not told and subject is None:
         # Otherwise all fixes of such files would be one lesson.
@@ -150,8 +141,8 @@ def _word_change(told: list[str], kinds: list[str], subject: str | None, failure
 
 def _word_inputs(difference: Difference, failure: str) -> str:
     """Describe changed inputs outside git, unless a commit or an edit explains more."""
-    told = () if difference.commit_count or difference.edited else tell_inputs(difference.inputs)
-    return f"{join(told)}, after: {failure}" if told else ""
+    told = () if difference.commit_count or difference.edited else fixes.tell_inputs(difference.inputs)
+    return f"{fixes.join(told)}, after: {failure}" if told else ""
 
 
 def _find_subject(difference: Difference) -> str | None:
@@ -226,7 +217,7 @@ def tell_fix(skill: SkillMemory, project: str | None = None, committed: Commit |
     elif commits and edited:
         files = f", or by an edit{files}"
     inputs = [str(one) for one in _get_list(evidence, "inputs")]
-    besides = f"; besides, {join(inputs)}" if inputs else ""
+    besides = f"; besides, {fixes.join(inputs)}" if inputs else ""
     if commits:
         return f"fixed by {_tell_commits(commits, evidence)}{files}{where}{besides}"
     at = str(evidence.get("passed_commit") or "")[:_SHORT]
@@ -242,7 +233,7 @@ def tell_broken(broke: BrokeBefore) -> str:
     last = broke.last
     by = _tell_commits(last.commits, {"commit_range": last.commit_range}) if last.commits else "an edit"
     return (
-        f"{broke.project}: broke {times}{of_all} when {join(broke.files)} changed,"
+        f"{broke.project}: broke {times}{of_all} when {fixes.join(broke.files)} changed,"
         f" last on {from_ms(last.at):%Y-%m-%d} by {by}"
     )
 
@@ -264,7 +255,7 @@ def _without_the_known(skill: SkillMemory) -> str:
 
 
 def _name_files(files: Sequence[Any]) -> str:
-    return f" ({join([str(file) for file in files])})" if files else ""
+    return f" ({fixes.join([str(file) for file in files])})" if files else ""
 
 
 def _get_list(evidence: Mapping[str, Any], key: str) -> Sequence[Any]:

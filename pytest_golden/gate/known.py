@@ -58,7 +58,8 @@ def find_known_lessons(
     for text in (result.error_message, result.output_summary):
         recalled = _recall(store, text or "", result.name, entry_id, keeps=keeps)
         if recalled:
-            return tuple(_as_known(one, result.name, root) for one in recalled)
+            told = ((one, tell_lesson(one.lesson, result.name, find_committed(root, one.lesson))) for one in recalled)
+            return tuple({"kind": "lesson", "lines": list(lines), **one.to_dict()} for one, lines in told)
     return ()
 
 
@@ -75,11 +76,6 @@ def find_committed(root: Path | None, skill: SkillMemory) -> Commit | None:
     if root is None or not isinstance(blobs, dict) or skill.evidence.get("commits"):
         return None
     return find_commit_of(root, str(skill.evidence.get("passed_commit")), blobs, longest_seconds=_GIT_SECONDS)
-
-
-def _as_known(recalled: Recalled, project: str, root: Path | None) -> dict[str, Any]:
-    lines = tell_lesson(recalled.lesson, project, find_committed(root, recalled.lesson))
-    return {"kind": "lesson", "lines": list(lines), **recalled.to_dict()}
 
 
 def find_changed(connection: Connection, result: GoldenProjectResult, present: Present) -> ChangedSincePass | None:

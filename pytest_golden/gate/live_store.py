@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import bindparam, func, select
 
 from pytest_golden.clock import monotonic_seconds, utc_now
-from pytest_golden.gate.live import (
-    FinishedProject,
-    LiveGate,
-    LiveLook,
-    RunningProject,
-    Told,
-    describe_machine,
-    has_process,
-)
+from pytest_golden.gate import live
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import RunStatus
 from pytest_golden.storage.columns import from_ms, to_ms
@@ -65,7 +57,7 @@ _FINISHED = (
 class SeenRun(NamedTuple):
     """A run with its row. `beat` is the moment of its last sign of life, by its own clock."""
 
-    gate: LiveGate
+    gate: live.LiveGate
     beat: int
     pid: int | None
     machine: str | None
@@ -84,18 +76,18 @@ class LiveGates:
     least_seconds: float = field(default=0.5, kw_only=True)
 
     def __post_init__(self) -> None:
-        self._machine = describe_machine()
+        self._machine = live.describe_machine()
         self._lock = threading.Lock()
-        self._last: LiveLook | None = None
+        self._last: live.LiveLook | None = None
         self._looked_at: float | None = None
         # Of each run its last sign of life, and when that was seen first by this process's own clock.
         self._beats: dict[str, tuple[int, float]] = {}
-        self._finished: dict[str, tuple[FinishedProject, ...]] = {}
+        self._finished: dict[str, tuple[live.FinishedProject, ...]] = {}
         # With the time at which their end was seen.
-        self._ended: dict[str, tuple[LiveGate, float]] = {}
+        self._ended: dict[str, tuple[live.LiveGate, float]] = {}
         self._awaited: set[str] = set()
 
-    def look(self) -> LiveLook:
+    def look(self) -> live.LiveLook:
         """Look at what runs now.
 
         Raises:
@@ -109,7 +101,7 @@ class LiveGates:
                 self._looked_at = now
             return self._last
 
-    def resume(self, last_event_id: str | None) -> LiveLook:
+    def resume(self, last_event_id: str | None) -> live.LiveLook:
         """Return the look of a watcher that received everything up to an event.
 
         An id that is None or none of this store's gives the look of somebody who knows nothing.
@@ -117,21 +109,21 @@ class LiveGates:
         Raises:
             StorageError: the store cannot be read.
         """
-        told = Told.parse(last_event_id)
+        told = live.Told.parse(last_event_id)
         if told is None:
-            return LiveLook()
+            return live.LiveLook()
         with self._lock, self.store.read() as connection:
             if told.newest > find_newest(connection):
-                return LiveLook()
+                return live.LiveLook()
             runs = (find_run(connection, run_id) for run_id in told.results)
             gates = tuple(self._rewind(connection, gate, told) for gate in runs if gate is not None)
             for gate in self._list_news(connection, told.newest):
                 self._ended.setdefault(gate.run_id, (gate, self.monotonic()))
             self._awaited.update(gate.run_id for gate in gates)
             self._looked_at = None
-        return LiveLook(gates, (), told.newest)
+        return live.LiveLook(gates, (), told.newest)
 
-    def _look(self, connection: Connection, now: float) -> LiveLook:
+    def _look(self, connection: Connection, now: float) -> live.LiveLook:
         unfinished = list_unfinished(connection)
         alive = [seen for seen in unfinished if self._is_alive(seen, now)]
         gates = tuple(self._complete(connection, seen.gate) for seen in alive)
@@ -140,7 +132,7 @@ class LiveGates:
         self._note_ended(connection, running, newest, now)
         ended = tuple(sorted((gate for gate, _ in self._ended.values()), key=lambda gate: gate.number))
         self._forget(self._ended.keys() | {seen.gate.run_id for seen in unfinished})
-        return LiveLook(gates, ended, newest)
+        return live.LiveLook(gates, ended, newest)
 
     def _is_alive(self, seen: SeenRun, now: float) -> bool:
         """Tell whether a run without an end still runs.
@@ -154,11 +146,11 @@ class LiveGates:
             self._beats[run_id] = seen.beat, now - age
         elif known[0] != seen.beat:
             self._beats[run_id] = seen.beat, now
-        if seen.machine == self._machine and seen.pid is not None and not has_process(seen.pid):
+        if seen.machine == self._machine and seen.pid is not None and not live.has_process(seen.pid):
             return False
         return now - self._beats[run_id][1] <= LONGEST_SILENCE_SECONDS
 
-    def _complete(self, connection: Connection, gate: LiveGate) -> LiveGate:
+    def _complete(self, connection: Connection, gate: live.LiveGate) -> live.LiveGate:
         """Add the results so far; only those are read that are not known."""
         known = self._finished.get(gate.run_id, ())
         ids = {one.entry_id for one in known}
@@ -186,15 +178,15 @@ class LiveGates:
         kept = {run_id: (gate, at) for run_id, (gate, at) in self._ended.items() if now - at < _ENDED_KEPT_SECONDS}
         self._ended = kept
 
-    def _list_news(self, connection: Connection, after: int) -> Iterable[LiveGate]:
+    def _list_news(self, connection: Connection, after: int) -> Iterable[live.LiveGate]:
         since = to_ms(self.clock() - _LONGEST_NEWS)
         return tuple(self._end(connection, gate) for gate in list_ended(connection, after, since, _MOST_ENDED))
 
-    def _end(self, connection: Connection, gate: LiveGate) -> LiveGate:
+    def _end(self, connection: Connection, gate: live.LiveGate) -> live.LiveGate:
         gate = self._complete(connection, gate)
         return replace(gate, running=(), is_interrupted=gate.is_interrupted or gate.finished_at is None)
 
-    def _rewind(self, connection: Connection, gate: LiveGate, told: Told) -> LiveGate:
+    def _rewind(self, connection: Connection, gate: live.LiveGate, told: live.Told) -> live.LiveGate:
         """Return a run as a watcher last saw it."""
         last = told.results[gate.run_id]
         finished = self._complete(connection, gate).finished
@@ -231,39 +223,39 @@ def list_unfinished(connection: Connection) -> tuple[SeenRun, ...]:
     )
 
 
-def list_ended(connection: Connection, after: int, since: int, most: int) -> tuple[LiveGate, ...]:
+def list_ended(connection: Connection, after: int, since: int, most: int) -> tuple[live.LiveGate, ...]:
     """Return the newest runs that are newer than a number and ended since a moment, oldest first."""
     query = _RUNS.where(gate_runs.c.number > after, gate_runs.c.finished_at >= since)
     rows = connection.execute(query.order_by(gate_runs.c.number.desc()).limit(most)).all()
     return tuple(_read_ended(connection, row) for row in reversed(rows))
 
 
-def find_run(connection: Connection, run_id: str) -> LiveGate | None:
+def find_run(connection: Connection, run_id: str) -> live.LiveGate | None:
     """Return a run without its results, whether or not it has ended; None if it does not exist."""
     row = connection.execute(_RUNS.where(gate_runs.c.entry_id == run_id)).one_or_none()
     return None if row is None else _read_ended(connection, row)
 
 
-def list_finished(connection: Connection, run_id: str, after: int) -> tuple[FinishedProject, ...]:
+def list_finished(connection: Connection, run_id: str, after: int) -> tuple[live.FinishedProject, ...]:
     """Return the results of a run that were recorded after the one of a number, in that order."""
     rows = connection.execute(_FINISHED, {"the_run": run_id, "after": after})
     return tuple(
-        FinishedProject(number, entry_id, project, ResultStatus(status), seconds, from_ms(created_at))
+        live.FinishedProject(number, entry_id, project, ResultStatus(status), seconds, from_ms(created_at))
         for number, entry_id, project, status, seconds, created_at in rows
     )
 
 
-def _read_ended(connection: Connection, row: Row[Any]) -> LiveGate:
+def _read_ended(connection: Connection, row: Row[Any]) -> live.LiveGate:
     return _read_gate(connection, row, is_interrupted=row.final_status == RunStatus.INTERRUPTED)
 
 
-def _read_gate(connection: Connection, row: Row[Any], *, is_interrupted: bool = False) -> LiveGate:
+def _read_gate(connection: Connection, row: Row[Any], *, is_interrupted: bool = False) -> live.LiveGate:
     total = row.total_count
     if total is None:
         # Its row does not exist yet, or not any more; each project is an expectation.
         expected = select(func.count()).select_from(expectations).where(expectations.c.entry_id == row.entry_id)
         total = connection.scalar(expected)
-    return LiveGate(
+    return live.LiveGate(
         **{name: getattr(row, name) for name in _ALIKE},
         run_id=row.entry_id,
         is_own=is_own_place(row.workspace_root),
@@ -275,11 +267,11 @@ def _read_gate(connection: Connection, row: Row[Any], *, is_interrupted: bool = 
     )
 
 
-def _read_running(told: Any) -> Iterator[RunningProject]:
+def _read_running(told: Any) -> Iterator[live.RunningProject]:
     for one in told if isinstance(told, list) else ():
         try:
             step = one["step"]
-            yield RunningProject(str(one["project"]), from_ms(one["since"]), None if step is None else str(step))
+            yield live.RunningProject(str(one["project"]), from_ms(one["since"]), None if step is None else str(step))
         except (KeyError, TypeError, OverflowError):
             # Another version wrote it.
             continue

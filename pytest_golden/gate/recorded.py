@@ -9,23 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_golden.errors import JournalError
 from pytest_golden.gate.known import find_known_lessons
+from pytest_golden.history import recorded_store
 from pytest_golden.history.past_store import list_projects
 from pytest_golden.history.recorded_model import FailureExplanation, ListedProject, ProjectDetails
-from pytest_golden.history.recorded_store import (
-    RecordedRun,
-    RunFacts,
-    find_last_difference,
-    find_last_entry,
-    find_listed_run,
-    find_result,
-    list_recent_results,
-    list_results_of,
-    list_runs,
-    read_history,
-    read_run,
-    read_run_facts,
-    read_trend,
-)
 from pytest_golden.learning.learned_pages import list_of_project
 from pytest_golden.storage.columns import storable
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listing, Page, check_page_limit
@@ -64,10 +50,10 @@ class RecordedGates:
         limit, listing = check_page_limit(limit), Listing("runs", own_only, kinds=(int,))
         (before,) = listing.read_cursor(cursor) or (None,)
         with self._store.read() as connection:
-            rows = list_runs(connection, before=before, limit=limit + 1, own_only=own_only)
+            rows = recorded_store.list_runs(connection, before=before, limit=limit + 1, own_only=own_only)
         return listing.cut(rows, limit, lambda row: (row[0],), lambda row: row[1])
 
-    def get_run(self, entry: str | None = None, *, has_steps: bool = False) -> RecordedRun:
+    def get_run(self, entry: str | None = None, *, has_steps: bool = False) -> recorded_store.RecordedRun:
         """Get the run with this entry, or with a result of this entry; people's own last run where none is named.
 
         The beginning of an entry's id is enough where it names one run. With `has_steps` each result has its steps, as a
@@ -77,7 +63,7 @@ class RecordedGates:
             JournalError: there is no such run.
         """
         with self._store.read() as connection:
-            found = read_run(connection, entry, has_steps=has_steps)
+            found = recorded_store.read_run(connection, entry, has_steps=has_steps)
         if found is None:
             told = "no gate run is recorded yet" if entry is None else f"there is no gate run {entry!r:.100}"
             raise JournalError(told)
@@ -89,15 +75,15 @@ class RecordedGates:
         Raises:
             JournalError: there is no such run.
         """
-        return self._get(find_listed_run, "gate run", run_id)
+        return self._get(recorded_store.find_listed_run, "gate run", run_id)
 
-    def get_run_facts(self, run_id: str) -> RunFacts:
+    def get_run_facts(self, run_id: str) -> recorded_store.RunFacts:
         """Get the facts and the weakened floor of the run with exactly this entry, without its results.
 
         Raises:
             JournalError: there is no such run.
         """
-        return self._get(read_run_facts, "gate run", run_id)
+        return self._get(recorded_store.read_run_facts, "gate run", run_id)
 
     def list_results(self, run_id: str, limit: int = DEFAULT_ITEMS, cursor: str | None = None) -> Page[ListedResult]:
         """Return the results of the run with exactly this entry, those that fail the gate first, then as they came."""
@@ -106,7 +92,7 @@ class RecordedGates:
         fails, number = listing.read_cursor(cursor) or (None, None)
         after = None if number is None else (bool(fails), number)
         with self._store.read() as connection:
-            rows = list_results_of(connection, run_id, after=after, limit=limit + 1)
+            rows = recorded_store.list_results_of(connection, run_id, after=after, limit=limit + 1)
         return listing.cut(rows, limit, lambda row: (int(row[1].is_regression), row[0]), lambda row: row[1])
 
     def get_result(self, entry_id: str) -> RecordedResult:
@@ -115,7 +101,7 @@ class RecordedGates:
         Raises:
             JournalError: there is no such result.
         """
-        found = self._get(find_result, "result", entry_id)
+        found = self._get(recorded_store.find_result, "result", entry_id)
         return replace(found, has_log=_is_there(found.result.log_path))
 
     def _get(self, find: Callable[[Connection, str], _Found | None], kind: str, entry_id: str) -> _Found:
@@ -143,7 +129,7 @@ class RecordedGates:
         (after,) = listing.read_cursor(cursor) or (None,)
         with self._store.read() as connection:
             names = _choose_names(connection, list(declared), after, limit + 1)
-            found = list_recent_results(connection, names[:limit], recent)
+            found = recorded_store.list_recent_results(connection, names[:limit], recent)
         return listing.cut(
             names,
             limit,
@@ -161,11 +147,11 @@ class RecordedGates:
             raise ValueError(f"limit must be a whole number from 1 to {_MOST_HISTORY:,}, not {limit!r:.40}")
         declared, name = _index(manifest), storable(name)
         with self._store.read() as connection:
-            history = read_history(connection, name, limit)
+            history = recorded_store.read_history(connection, name, limit)
             if not history.runs:
                 _refuse_unknown(connection, name, declared)
-            history = replace(history, trend=read_trend(connection, name, declared.get(name)))
-            differing = find_last_difference(connection, name)
+            history = replace(history, trend=recorded_store.read_trend(connection, name, declared.get(name)))
+            differing = recorded_store.find_last_difference(connection, name)
             lessons = list_of_project(connection, name, _MOST_LESSONS)
         return ProjectDetails(history, declared.get(name), differing, lessons)
 
@@ -177,10 +163,10 @@ class RecordedGates:
         """
         name = storable(project)
         with self._store.read() as connection:
-            entry_id = find_last_entry(connection, name)
+            entry_id = recorded_store.find_last_entry(connection, name)
             if entry_id is None:
                 _refuse_unknown(connection, name, _index(manifest))
-            found = None if entry_id is None else find_result(connection, entry_id)
+            found = None if entry_id is None else recorded_store.find_result(connection, entry_id)
         if found is None:
             return FailureExplanation(project=name)
         has_failed = found.result.status.is_failure

@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError
-from pytest_golden.gate.teaching_store import (
-    find_last_signal,
-    find_point,
-    list_corrections,
-    list_points_after,
-    list_points_before,
-    list_unsettled_projects,
-    read_state,
-)
+from pytest_golden.gate import teaching_store
 from pytest_golden.history.checkout import descends, has_commit
 from pytest_golden.history.git import find_top
 from pytest_golden.learning.gate_learning import (
@@ -96,14 +88,9 @@ class GateLearning:
 
     def add(self, later: GateLearning) -> None:
         """Add what was learned later. What is left is taken from the later one."""
-        was, now = self.results, later.results
-        self.results = LearningReport(
-            was.learned + now.learned,
-            was.passed_over + now.passed_over,
-            was.unreadable + now.unreadable,
-            now.left,
-            was.seconds + now.seconds,
-        )
+        summed = ("learned", "passed_over", "unreadable", "seconds")
+        sums = {name: getattr(self.results, name) + getattr(later.results, name) for name in summed}
+        self.results = later.results._replace(**sums)
         self.verdicts += later.verdicts
         self.breaks += later.breaks
         self.settled += later.settled
@@ -217,8 +204,8 @@ class GateLearner:
         from pytest_golden.learning.lessons.store import find_lesson
 
         with self._store.read() as connection:
-            point = find_point(connection, entry_id)
-            earlier = () if point is None else list_points_before(connection, point, _MOST_EARLIER)
+            point = teaching_store.find_point(connection, entry_id)
+            earlier = () if point is None else teaching_store.list_points_before(connection, point, _MOST_EARLIER)
         if point is not None and self._must_wait(point):
             self._waiting.add(entry_id)
             return
@@ -258,7 +245,7 @@ class GateLearner:
         from pytest_golden.gate.fixes import Clone
 
         with self._store.read() as connection:
-            states = read_state(connection, before), read_state(connection, point)
+            states = teaching_store.read_state(connection, before), teaching_store.read_state(connection, point)
         clone = Clone(self._root or self._workspace, self._workspace, longest_seconds=_LONGEST_GIT_SECONDS)
         return clone.find_difference(*states)
 
@@ -273,7 +260,7 @@ class GateLearner:
         if done.results.learned:
             self._looked_at.clear()
         with self._store.read() as connection:
-            projects = list_unsettled_projects(connection)
+            projects = teaching_store.list_unsettled_projects(connection)
         for place, project in enumerate(one for one in projects if one not in self._looked_at):
             if self._is_time_up(place):
                 break
@@ -318,13 +305,15 @@ def _find_ending(connection: Connection, entry_id: str, descends: Descends) -> l
     """Return what ended a failure, if anything, and whether that tells anything about a lesson shown for it."""
     from pytest_golden.gate.fixes import find_ending, is_repeat
 
-    shown = find_point(connection, entry_id)
+    shown = teaching_store.find_point(connection, entry_id)
     if shown is None or not shown.counts:
         return []
-    ending = find_ending(shown, list_points_after(connection, shown, _MOST_AFTER_SHOWN), descends)
+    ending = find_ending(shown, teaching_store.list_points_after(connection, shown, _MOST_AFTER_SHOWN), descends)
     if ending is None:
         return []
-    is_telling = ending.has_passed or not is_repeat(shown, list_points_before(connection, shown, _MOST_BEFORE_SHOWN))
+    is_telling = ending.has_passed or not is_repeat(
+        shown, teaching_store.list_points_before(connection, shown, _MOST_BEFORE_SHOWN)
+    )
     return [(ending, is_telling)]
 
 
@@ -339,9 +328,9 @@ def learn_corrections(store: Store, moment: int) -> tuple[LessonVerdict, ...]:
             return ()
     with store.write() as connection:
         place = _read_place(connection)
-        last = find_last_signal(connection)
+        last = teaching_store.find_last_signal(connection)
         # Check again: another process may have been faster.
-        found = list_corrections(connection, place["number"] - _OVERLAP, _CORRECTIONS_AT_ONCE)
+        found = teaching_store.list_corrections(connection, place["number"] - _OVERLAP, _CORRECTIONS_AT_ONCE)
         new = [one for one in found if one.signal_id not in place["learned"]]
         verdicts = tuple(verdict for one in new for verdict in _learn_correction(connection, one, moment))
         number = found[-1].number if len(found) == _CORRECTIONS_AT_ONCE else last
@@ -369,9 +358,9 @@ def _learn_correction(connection: Connection, correction: Correction, moment: in
 
 def _has_news(connection: Connection) -> bool:
     place = _read_place(connection)
-    if find_last_signal(connection) - place["number"] >= _WORTH_KEEPING:
+    if teaching_store.find_last_signal(connection) - place["number"] >= _WORTH_KEEPING:
         return True
-    found = list_corrections(connection, place["number"] - _OVERLAP, _CORRECTIONS_AT_ONCE)
+    found = teaching_store.list_corrections(connection, place["number"] - _OVERLAP, _CORRECTIONS_AT_ONCE)
     return any(one.signal_id not in place["learned"] for one in found)
 
 

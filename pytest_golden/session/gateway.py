@@ -48,10 +48,9 @@ class SessionGateway:
         if self._gateway is None:
             found = self._config.hook.pytest_golden_gateway(config=self._config)
             if not callable(getattr(found, "run_pipeline", None)):
-                message = (
+                raise GatewayError(
                     f"pytest_golden_gateway gave {found!r}, which has no run_pipeline: return an object that has one."
                 )
-                raise GatewayError(message)
             self._gateway = found
         return self._gateway
 

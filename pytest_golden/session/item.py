@@ -75,8 +75,7 @@ class GoldenItem(pytest.Item):
         if self.result is None:
             execution: Any = self.config.pluginmanager.get_plugin(EXECUTION)
             if execution is None:
-                message = "a golden item was started outside its session"
-                raise RuntimeError(message)
+                raise RuntimeError("a golden item was started outside its session")
             self._keep(execution.run_project(self))
         if self.result is not None:
             self._raise_unless_expected(self.result)

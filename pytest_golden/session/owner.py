@@ -61,7 +61,7 @@ class SessionOwner:
         reports = GoldenReports(parts, recording)
         terminal = None
         if self._screen is not None:
-            describe_streak = _know_no_streak if recording is None else recording.describe_streak
+            describe_streak = (lambda _: "") if recording is None else recording.describe_streak
             terminal = GoldenTerminal(self._screen, parts, reports, describe_streak)
             register(terminal, "golden_terminal")
         register(lock, "golden_lock")
@@ -94,10 +94,6 @@ class SessionOwner:
             return _find_selection(self._session, None, dict)
         with recording.open_earlier() as store:
             return _find_selection(self._session, store, recording.hide)
-
-
-def _know_no_streak(name: str) -> str:  # noqa: ARG001 - nothing is recorded
-    return ""
 
 
 def _find_selection(session: GoldenSession, store: Store | None, hide: Hide) -> Selection:

@@ -268,8 +268,7 @@ class FloorCheck:
                 base.folder, base.commit, path.parent, self._declared.projects.keys()
             )
         except GoldenError as error:
-            message = f"the floor cannot be compared: {error}"
-            raise pytest.UsageError(message) from None
+            raise pytest.UsageError(f"the floor cannot be compared: {error}") from None
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Compare the floors. The run's verdict decides what a weakened floor means."""
@@ -328,8 +327,7 @@ class FloorCheck:
         except ManifestError as error:
             told = f"the manifest of the base {base.ref} cannot be read, so the floor cannot be compared: {error}"
             if not self.is_accepted:
-                message = f"{told}\nA person may continue with --golden-floor=accept."
-                raise GoldenError(message) from None
+                raise GoldenError(f"{told}\nA person may continue with --golden-floor=accept.") from None
             self.notes.append(told)
             return None
 

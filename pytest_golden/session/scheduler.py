@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections import deque
+from bisect import insort
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,8 +111,8 @@ class GoldenScheduling:
         self._first_golden = 0
         self._is_aborted = False
         # Indices of golden projects that no worker has, in declaration order.
-        self._dependents: deque[int] = deque()
-        self._independents: deque[int] = deque()
+        self._dependents: list[int] = []
+        self._independents: list[int] = []
         self._dependents_worker: _Worker | None = None
 
     @property
@@ -238,7 +238,7 @@ class GoldenScheduling:
             if waiting and len(worker.queued) < _ENOUGH:
                 if waiting is self._dependents:
                     self._dependents_worker = worker
-                worker.send_runtest_some([waiting.popleft()])
+                worker.send_runtest_some([waiting.pop(0)])
                 if worker.is_lost:
                     return
                 continue
@@ -246,7 +246,7 @@ class GoldenScheduling:
                 worker.node.shutdown()
             ready.remove(worker)
 
-    def _find_waiting(self, worker: _Worker) -> deque[int]:
+    def _find_waiting(self, worker: _Worker) -> list[int]:
         """Return the queue that holds this worker's next project: in declaration order, dependents on one worker only."""
         if self._dependents and self._dependents_worker is worker:
             return self._dependents
@@ -257,13 +257,8 @@ class GoldenScheduling:
     def _put_back(self, indices: Iterable[int]) -> None:
         if self._ids is None or self._is_aborted:
             return
-        waiting: dict[bool, list[int]] = {True: [*self._independents], False: [*self._dependents]}
         for index in indices:
-            waiting[self._name(index) in self._independent].append(index)
-        self._independents.clear()
-        self._independents.extend(sorted(waiting[True]))
-        self._dependents.clear()
-        self._dependents.extend(sorted(waiting[False]))
+            insort(self._independents if self._name(index) in self._independent else self._dependents, index)
 
     def _name(self, index: int) -> str | None:
         project = self._declared.find_project(self._ids[index]) if self._ids is not None else None
@@ -357,8 +352,7 @@ def is_distributed(config: pytest.Config) -> bool:
         return False
     dist = config.getoption("dist", "no")
     if dist == "each":
-        message = (
+        raise SettingsError(
             "--dist each would run every golden project on every worker: use another --dist, or leave --golden out."
         )
-        raise SettingsError(message)
     return dist != "no" and bool(config.getoption("tx")) and not config.option.collectonly

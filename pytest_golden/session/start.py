@@ -99,8 +99,7 @@ def _registering(config: pytest.Config) -> Callable[[object, str], None]:
 
     def register(part: object, name: str) -> None:
         if config.pluginmanager.register(part, name) is None:
-            message = f"-p no:{name} disables a part of the gate: remove it, wherever it is set."
-            raise SettingsError(message)
+            raise SettingsError(f"-p no:{name} disables a part of the gate: remove it, wherever it is set.")
 
     return register
 

@@ -204,7 +204,8 @@ class GoldenTerminal:
         self._write_floor()
         for warning in self._parts.warnings:
             self._screen.say(f"WARNING: {warning}", yellow=True, bold=True)
-        self._write_problems()
+        for problem in self._reports.problems:
+            self._screen.say(f"WARNING: {problem}", red=True, bold=True)
         if self._declared.projects:
             self._write_count()
         for line in self._reports.annotate():
@@ -264,10 +265,6 @@ class GoldenTerminal:
         for result in filter(self._recorder.fails, self._recorder.results):
             for line in (line for known in result.known for line in known.get("lines", ())):
                 self._screen.say(f"{result.name}: {make_visible(str(line))}")
-
-    def _write_problems(self) -> None:
-        for problem in self._reports.problems:
-            self._screen.say(f"WARNING: {problem}", red=True, bold=True)
 
     def _write_untold(self) -> None:
         """Write what neither the rows nor pytest's blocks have shown."""
