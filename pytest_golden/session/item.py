@@ -127,8 +127,6 @@ class GoldenItem(pytest.Item):
         return report
 
     def _keep(self, result: GoldenProjectResult) -> None:
-        import json
-
         from pytest_golden.regression.rules import blame_setting_for_skip
         from pytest_golden.report.github import disarm
         from pytest_golden.report.result_text import last_output, summarize_reasons

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.session.board import RunBoard
 from pytest_golden.session.declared import tell_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+    from collections.abc import Collection, Generator, Iterable, Sequence
 
     from pytest_golden.regression.model import GoldenProjectResult
-    from pytest_golden.session.declared import Declared
     from pytest_golden.session.earlier import EarlierRuns
+    from pytest_golden.session.gateway import GoldenSession
 
 
 _NOTES_KEY = "golden_notes"
@@ -31,8 +30,8 @@ _ENOUGH = 2
 class GoldenDistribution:
     """The controller's hooks under xdist. `notes` is the scratch folder that the workers write to."""
 
-    def __init__(self, declared: Declared, earlier: EarlierRuns, notes: Path) -> None:
-        self._declared = declared
+    def __init__(self, session: GoldenSession, earlier: EarlierRuns, notes: Path) -> None:
+        self._session = session
         self._earlier = earlier
         self._with_result: set[str] = set()
         self._notes = notes
@@ -45,29 +44,10 @@ class GoldenDistribution:
         node.workerinput[_NOTES_KEY] = str(self._notes)
 
     @pytest.hookimpl(optionalhook=True, wrapper=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config) -> Generator[None, Any, Any]:
+    def pytest_xdist_make_scheduler(self) -> Generator[None, Any, Any]:
         """Return a scheduler that hands out golden projects and leaves other tests to the requested one."""
         asked_for = yield
-        if asked_for is None:
-            return None
-
-        from pytest_golden.manifest.model import find_independent
-
-        return GoldenScheduling(
-            config,
-            asked_for,
-            self._declared,
-            independent=find_independent(self._declared.projects.values()),
-            has_result=self._with_result.__contains__,
-            note_crashed=self._note_crashed,
-            worker_count=count_workers(config),
-        )
-
-    def _note_crashed(self, name: str) -> None:
-        """Let the workers know that a project crashed its worker, perhaps before it began there."""
-        from pytest_golden.regression.model import ResultStatus
-
-        RunBoard(self._declared.projects, self._notes).note_ended(name, ResultStatus.ERROR)
+        return None if asked_for is None else GoldenScheduling(self._session, asked_for, self._with_result)
 
     def pytest_golden_result_recorded(self, result: GoldenProjectResult) -> None:
         """Remember which projects have a result: their worker may crash before it reports them as done."""
@@ -81,29 +61,18 @@ class GoldenDistribution:
 class GoldenScheduling:
     """xdist's `Scheduling`: `others` schedules the ordinary tests, golden projects follow in declaration order.
 
-    All dependent projects run on one worker, one after another. Those in `independent` run on any worker.
-    `has_result` tells whether a project already has a result, and `note_crashed` is told the name of one that crashed its
-    worker. `worker_count` is the number of workers at the start.
+    All dependent projects run on one worker, one after another; independent ones run on any worker. `with_result` are the
+    names of the projects that have a result, and grow.
     """
 
-    def __init__(
-        self,
-        config: pytest.Config,
-        others: Any,
-        declared: Declared,
-        *,
-        independent: Collection[str],
-        has_result: Callable[[str | None], bool],
-        note_crashed: Callable[[str], None],
-        worker_count: int,
-    ) -> None:
-        self._config = config
+    def __init__(self, session: GoldenSession, others: Any, with_result: Collection[str]) -> None:
+        from pytest_golden.manifest.model import find_independent
+
+        self._session = session
         self._others = others
-        self._declared = declared
-        self._independent = independent
-        self._has_result = has_result
-        self._note_crashed = note_crashed
-        self._worker_count = worker_count
+        self._declared = session.declared
+        self._independent = find_independent(session.declared.projects.values())
+        self._with_result = with_result
         self._workers: dict[Any, _Worker] = {}
         self._collections: dict[Any, list[str]] = {}
         # Node ids of all tests, and the index of the first golden one: they come last. Known once tests are handed out.
@@ -123,7 +92,7 @@ class GoldenScheduling:
     @property
     def collection_is_completed(self) -> bool:
         """Whether as many workers have collected as there were at the start."""
-        return self._ids is not None or len(self._collections) >= self._worker_count
+        return self._ids is not None or len(self._collections) >= count_workers(self._session.config)
 
     @property
     def tests_finished(self) -> bool:
@@ -203,9 +172,12 @@ class GoldenScheduling:
         if first >= self._first_golden and was_received and self._ids is not None:
             del worker.queued[first]
             name = self._name(first)
-            crashed = None if self._has_result(name) else self._ids[first]
+            crashed = None if name in self._with_result else self._ids[first]
             if crashed is not None and name is not None:
-                self._note_crashed(name)
+                from pytest_golden.regression.model import ResultStatus
+
+                # Let the workers know it: perhaps it had not begun there.
+                self._session.board.note_ended(name, ResultStatus.ERROR)
         elif crashed is not None and not was_received:
             # It never received that test, and xdist's schedulers by scope have already handed it out again.
             with suppress(NotImplementedError):
@@ -274,7 +246,7 @@ class GoldenScheduling:
             "do not change tests or the manifest while a session runs."
         )
         report = pytest.CollectReport(nodeid=node.gateway.id, outcome="failed", longrepr=message, result=[])
-        self._config.hook.pytest_collectreport(report=report)
+        self._session.config.hook.pytest_collectreport(report=report)
 
 
 class _Worker:

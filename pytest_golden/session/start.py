@@ -65,7 +65,7 @@ def _start(config: pytest.Config, own_markers: Sequence[str]) -> None:
         owner = SessionOwner(session)
     earlier = EarlierRuns.of_controller(config) if owner is None else owner.earlier
     if notes is not None and owner is not None:
-        register(GoldenDistribution(declared, earlier, notes), "golden_distribution")
+        register(GoldenDistribution(session, earlier, notes), "golden_distribution")
     register(gateway, "golden_session_gateway")
     register(OwnGateway(session, earlier), "golden_own_gateway")
     if settings.gateway is not None and owner is not None:
