@@ -7,22 +7,27 @@ refused when the adapter is made, and everything else at the next `evaluate`, wh
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GoldenError, StorageError
-from pytest_golden.gate.gepa_components import find_components
 from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gateway.content import find_regular_file
+from pytest_golden.gateway.resolution import ProjectUnusableError, resolve_project
 from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.learning.training import find_known, join_lines, make_record
+from pytest_golden.learning.training import check_names, find_known, join_lines, make_record
 from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
@@ -38,11 +43,12 @@ from pytest_golden.regression.model import (
 from pytest_golden.regression.wording import is_note_of_harness, says_it_failed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from gepa.core.adapter import EvaluationBatch, ProposalFn
 
     from pytest_golden.gateway.model import Gateway
+    from pytest_golden.gateway.resolution import ResolvedProject
     from pytest_golden.storage.store import Store
 
     Batch = EvaluationBatch[dict[str, Any], dict[str, Any]]
@@ -53,7 +59,7 @@ _ENDED_AS_DECLARED, _MOST_BY_STEPS, _FAILED = 0.75, 0.5, 0.1
 _BY_ENDING = frozenset({ReasonKind.EXIT_CODE, ReasonKind.UNEXPECTED_SUCCESS, ReasonKind.PATTERN_ABSENT})
 # No text of a project can cause these: they say nothing about a candidate.
 _NOT_BY_TEXT = MACHINE_KINDS | START_KINDS | {ReasonKind.PATH_NOT_ALLOWED, ReasonKind.SKIP_IF_MISSING}
-_MOST_STEPS, _MOST_FILES = 100, 50
+_MOST_STEPS, _MOST_FILES, _MOST_BYTES_OF_TEXT = 100, 50, 1 << 20
 _log = logging.getLogger(__name__)
 _RECORD_KEYS = frozenset({"project", "task", "verdict", "reasons", "steps"})
 
@@ -378,3 +384,136 @@ def _list_steps(result: GoldenProjectResult) -> list[Mapping[str, Any]]:
         for step in result.steps
         if not is_note_of_harness(step.get("type"), step.get("content"), (step.get("metadata") or {}).get("error"))
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """All components: their declared paths, their texts now, and where they are in each project.
+
+    `places` has of each project its folder, and the path of each component below it, with links resolved.
+    """
+
+    declared: Mapping[str, str]
+    texts: Mapping[str, str]
+    places: Mapping[str, tuple[Path, Mapping[str, str]]]
+
+    def check_candidate(self, candidate: object) -> Mapping[str, str]:
+        """Return the candidate's texts.
+
+        Raises:
+            GoldenError: it is no mapping, lacks a component, has one too many, or one that is no text.
+        """
+        if not isinstance(candidate, Mapping):
+            raise GoldenError(f"a candidate must be a mapping of names to texts, not {candidate!r:.100}")
+        missing = [name for name in self.declared if name not in candidate]
+        unknown = [str(name) for name in candidate if name not in self.declared]
+        if missing or unknown:
+            wrong = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}, which is no component"
+            raise GoldenError(f"the candidate {wrong}; start from `adapter.seed_candidate()`")
+        for name, text in candidate.items():
+            if not isinstance(text, str):
+                raise GoldenError(f"the candidate's {name} must be text, not {text!r:.100}")
+        return candidate
+
+    def stand_ins(self, project: GoldenProjectConfig, candidate: Mapping[str, str]) -> dict[str, bytes]:
+        """Return the candidate's texts by the paths that they stand in for.
+
+        Raises:
+            GoldenError: a file is gone since the adapter was made.
+            UnicodeEncodeError: a text holds what no file can.
+        """
+        folder, paths = self.places[project.name]
+        for name, path in paths.items():
+            if find_regular_file(str(folder), path) is None:
+                raise GoldenError(f"component {name}: {folder / path} is gone; put it back, or leave it out")
+        return {path: candidate[name].encode() for name, path in paths.items()}
+
+
+def find_components(
+    declared: object,
+    projects: Iterable[GoldenProjectConfig],
+    workspace_root: Path,
+    redact_for: Callable[[GoldenProjectConfig, str], str],
+) -> Components:
+    """Find each component in each project's folder and read it.
+
+    Everything that would make GEPA go round in circles without a word is refused: a text that no pipeline would see, that is
+    another in each project, or that must not be sent to a model.
+
+    Raises:
+        GoldenError: one is missing, lies outside, is not seen by a pipeline, is no text, differs, or holds a secret.
+    """
+    paths = _check_paths(declared)
+    places: dict[str, tuple[Path, Mapping[str, str]]] = {}
+    texts: dict[str, tuple[str, Path]] = {}
+    for project in projects:
+        try:
+            resolved = resolve_project(project, workspace_root)
+        except ProjectUnusableError as error:
+            raise GoldenError(f"golden project {project.name}: {error}") from error
+        seen = take_fingerprint(str(resolved.project_dir)).marks.keys()
+        found = {name: _find(resolved, name, path, seen) for name, path in paths.items()}
+        if len(set(found.values())) < len(found):
+            raise GoldenError(f"two components are one file in {resolved.project_dir}: {', '.join(paths.values())}")
+        places[project.name] = resolved.project_dir, found
+        for name, path in found.items():
+            file = resolved.project_dir / path
+            text = _read(file, name)
+            if redact_for(project, text) != text:
+                raise GoldenError(
+                    f"component {name}: {file} holds a secret, and GEPA sends the text to a model;"
+                    " move it into a variable of `pass_env` or `set_env`"
+                )
+            known, where = texts.setdefault(name, (text, file))
+            if known != text:
+                raise GoldenError(
+                    f"component {name}: {where} and {file} differ, and a candidate has one text for both;"
+                    " make them equal, or give `projects=` those that share it"
+                )
+    return Components(paths, {name: text for name, (text, _) in texts.items()}, places)
+
+
+def _check_paths(declared: object) -> dict[str, str]:
+    names = check_names(declared)
+    if not isinstance(declared, Mapping):
+        raise GoldenError("components must be a mapping of names to paths in the project's folder")
+    for name in names:
+        path = declared[name]
+        if not isinstance(path, (str, PurePath)) or not str(path).strip() or "\0" in str(path):
+            raise GoldenError(f"component {name}: {path!r:.100} is no path of a file in the project's folder")
+    return {name: str(declared[name]) for name in names}
+
+
+def _find(project: ResolvedProject, name: str, path: str, seen: Collection[str]) -> str:
+    folder = project.project_dir
+    of = f"of golden project {project.config.name}"
+    try:
+        real = Path(os.path.realpath(folder / path, strict=True))
+    except OSError as error:
+        raise GoldenError(
+            f"component {name}: {path} is not in {folder}, the folder {of} ({error.strerror or error});"
+            " give a path relative to that folder"
+        ) from error
+    if not real.is_relative_to(folder):
+        raise GoldenError(f"component {name}: {path} leads to {real}, outside {folder}, the folder {of}")
+    relative = real.relative_to(folder).as_posix()
+    if find_regular_file(str(folder), relative) is None:
+        raise GoldenError(f"component {name}: {real} is no regular file")
+    mounted = any(real.is_relative_to(mount.path) for mount in project.mounts)
+    if relative not in seen or mounted:
+        why = "`mounts:` puts the original there" if mounted else "it lies in a cache, a virtual environment or .git"
+        raise GoldenError(f"component {name}: the pipeline {of} would not see another {relative}, since {why}")
+    return relative
+
+
+def _read(file: Path, name: str) -> str:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise GoldenError(f"component {name}: {file} cannot be read: {error.strerror or error}") from error
+    if len(content) > _MOST_BYTES_OF_TEXT:
+        raise GoldenError(f"component {name}: {file} has {len(content):,} bytes; a text of 1 MiB is the longest")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise GoldenError(f"component {name}: {file} is no text in UTF-8: {error.reason} at {error.start}") from error
