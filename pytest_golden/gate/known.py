@@ -13,7 +13,6 @@ from pytest_golden.history.past_store import find_last_pass
 from pytest_golden.learning.lessons.model import Recalled, RecallReason, SkillMemory
 from pytest_golden.learning.lessons.recalling import recall_lessons
 from pytest_golden.learning.lessons.service import Lessons
-from pytest_golden.learning.seen_before import find_seen_before
 from pytest_golden.learning.store import find_by_keys, list_keys
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.store import find_trajectory
@@ -26,13 +25,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.history.changes import ChangedSincePass, Present
-    from pytest_golden.learning.seen_before import SeenBefore
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.storage.store import Store
 
 _MOST_LESSONS = 3
 _GIT_SECONDS = 1.0
-_MOST_SEEN = 3
 _MOST_BREAKS = 2_000
 _MOST_TOLD = 3
 
@@ -89,11 +86,6 @@ def find_changed(connection: Connection, result: GoldenProjectResult, present: P
         return find_changes(past, present)
     plain: dict[str, Any] = {**(result.trajectory or {}), "steps": result.steps}
     return find_changes(past, present, describe_parting(good, Trajectory.from_dict(plain)))
-
-
-def find_seen(connection: Connection, result: GoldenProjectResult) -> tuple[SeenBefore, ...]:
-    """Find the same failure in earlier runs, in the same project first."""
-    return find_seen_before(connection, result.error_message or "", prefer=result.name, limit=_MOST_SEEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,25 +21,9 @@ from pytest_golden.gate.events import (
     was_found_killed,
 )
 from pytest_golden.history.run_environment import IGNORED, VERDICT
+from pytest_golden.journal import model as journal
+from pytest_golden.journal import store as journal_store
 from pytest_golden.journal.assessment_store import close_expectations
-from pytest_golden.journal.model import (
-    Assessment,
-    Expectation,
-    ImmediateResult,
-    JournalEntry,
-    RoutedBy,
-    Signal,
-    SignalType,
-)
-from pytest_golden.journal.store import (
-    Outcome,
-    Received,
-    has_entry,
-    insert_entry,
-    insert_expectations,
-    record_outcome,
-    take_signal,
-)
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 from pytest_golden.regression.verdict import judge_run
 from pytest_golden.storage.columns import from_ms, storable, to_ms
@@ -61,11 +45,11 @@ if TYPE_CHECKING:
 RUN_TYPE = "regression_check"
 RESULT_TYPE = "golden_run"
 _IMMEDIATE = {
-    ResultStatus.PASSED: (ImmediateResult.SUCCESS, Assessment.SUCCESS),
-    ResultStatus.FAILED: (ImmediateResult.FAILURE, Assessment.FAILURE),
-    ResultStatus.ERROR: (ImmediateResult.FAILURE, Assessment.FAILURE),
+    ResultStatus.PASSED: (journal.ImmediateResult.SUCCESS, journal.Assessment.SUCCESS),
+    ResultStatus.FAILED: (journal.ImmediateResult.FAILURE, journal.Assessment.FAILURE),
+    ResultStatus.ERROR: (journal.ImmediateResult.FAILURE, journal.Assessment.FAILURE),
     # It did not run, so it is unknown whether it would have passed.
-    ResultStatus.SKIPPED: (ImmediateResult.UNKNOWN, Assessment.EXPIRED),
+    ResultStatus.SKIPPED: (journal.ImmediateResult.UNKNOWN, journal.Assessment.EXPIRED),
 }
 _MOST_OF_KNOWN = 32 * 1024
 _LONGEST_ABSENCE_MS = 24 * 60 * 60 * 1000
@@ -87,7 +71,7 @@ _LAST_STREAK = Prepared(
 )
 
 
-def record_event(connection: Connection, event: GateEvent) -> JournalEntry | None:
+def record_event(connection: Connection, event: GateEvent) -> journal.JournalEntry | None:
     """Record an event; return the entry of a result that was not recorded before.
 
     Raises:
@@ -153,8 +137,8 @@ def close_interrupted(connection: Connection, begun: RunBegun, *, is_own_store: 
     for run in interrupted:
         told = f"interrupted after {run.recorded_count} of {run.expected_count} projects"
         verdict, not_run = judge_killed(connection, run.run_id)
-        outcome = Outcome(ImmediateResult.PARTIAL, verdict.sentence)
-        record_outcome(connection, run.run_id, outcome, moment, who=GATE_AGENT)
+        outcome = journal_store.Outcome(journal.ImmediateResult.PARTIAL, verdict.sentence)
+        journal_store.record_outcome(connection, run.run_id, outcome, moment, who=GATE_AGENT)
         close_expectations(connection, run.run_id, moment, who=GATE_AGENT, why=told)
         finish_run(connection, run.run_id, begun.moment, verdict.to_dict(), {"not_run": not_run, FOUND_KILLED: True})
     return interrupted
@@ -165,11 +149,11 @@ def _count(connection: Connection, column: Any, value: str) -> int:
 
 
 def _record_begin(connection: Connection, begun: RunBegun) -> None:
-    if has_entry(connection, begun.run_id):
+    if journal_store.has_entry(connection, begun.run_id):
         return
     moment = from_ms(begun.moment)
     count = len(begun.expectations)
-    entry = JournalEntry(
+    entry = journal.JournalEntry(
         id=begun.run_id,
         agent_id=GATE_AGENT,
         session_key=begun.run_id,
@@ -178,10 +162,10 @@ def _record_begin(connection: Connection, begun: RunBegun) -> None:
         created_at=moment,
         updated_at=moment,
     )
-    insert_entry(connection, entry)
+    journal_store.insert_entry(connection, entry)
     _insert_run(connection, begun)
     expected = [
-        Expectation(
+        journal.Expectation(
             id=identity,
             entry_id=begun.run_id,
             description=f"{project} passes",
@@ -190,16 +174,16 @@ def _record_begin(connection: Connection, begun: RunBegun) -> None:
         )
         for project, identity in begun.expectations.items()
     ]
-    insert_expectations(connection, expected)
+    journal_store.insert_expectations(connection, expected)
 
 
-def _record_result(connection: Connection, judged: ResultJudged) -> JournalEntry | None:
-    if has_entry(connection, judged.entry_id):
+def _record_result(connection: Connection, judged: ResultJudged) -> journal.JournalEntry | None:
+    if journal_store.has_entry(connection, judged.entry_id):
         return None
     entry = _make_entry(judged)
-    insert_entry(connection, entry)
-    rule = RoutedBy.ENTRY if judged.expectation_id is None else RoutedBy.MATCH_HINT
-    take_signal(connection, _make_signal(judged), judged.expectation_id, Received(rule))
+    journal_store.insert_entry(connection, entry)
+    rule = journal.RoutedBy.ENTRY if judged.expectation_id is None else journal.RoutedBy.MATCH_HINT
+    journal_store.take_signal(connection, _make_signal(judged), judged.expectation_id, journal_store.Received(rule))
     insert_result(connection, judged)
     result = judged.result
     if result.trajectory is not None:
@@ -208,10 +192,10 @@ def _record_result(connection: Connection, judged: ResultJudged) -> JournalEntry
     return entry
 
 
-def _make_entry(judged: ResultJudged) -> JournalEntry:
+def _make_entry(judged: ResultJudged) -> journal.JournalEntry:
     result, moment = judged.result, from_ms(judged.moment)
     immediate, assessment = _IMMEDIATE[result.status]
-    return JournalEntry(
+    return journal.JournalEntry(
         id=judged.entry_id,
         parent_id=judged.run_id,
         agent_id=GATE_AGENT,
@@ -228,13 +212,13 @@ def _make_entry(judged: ResultJudged) -> JournalEntry:
     )
 
 
-def _make_signal(judged: ResultJudged) -> Signal:
+def _make_signal(judged: ResultJudged) -> journal.Signal:
     result = judged.result
     if judged.fails:
-        kind = SignalType.NEGATIVE
+        kind = journal.SignalType.NEGATIVE
     else:
-        kind = SignalType.POSITIVE if result.status is ResultStatus.PASSED else SignalType.NEUTRAL
-    return Signal(
+        kind = journal.SignalType.POSITIVE if result.status is ResultStatus.PASSED else journal.SignalType.NEUTRAL
+    return journal.Signal(
         id=judged.signal_id,
         entry_id=judged.run_id,
         source=GATE_AGENT,
@@ -252,18 +236,18 @@ def _record_end(connection: Connection, ended: RunEnded) -> None:
         return
     moment = from_ms(ended.moment)
     for news in ended.news:
-        signal = Signal(
+        signal = journal.Signal(
             id=news["id"],
             entry_id=ended.run_id,
             source=GATE_AGENT,
-            signal_type=SignalType(news["signal_type"]),
+            signal_type=journal.SignalType(news["signal_type"]),
             summary=news["summary"],
             data={"run": ended.run_id, **news["data"]},
             created_at=moment,
         )
-        take_signal(connection, signal, None, Received(RoutedBy.ENTRY))
-    outcome = Outcome(ImmediateResult(ended.immediate_result), ended.notes)
-    record_outcome(connection, ended.run_id, outcome, moment, who=GATE_AGENT)
+        journal_store.take_signal(connection, signal, None, journal_store.Received(journal.RoutedBy.ENTRY))
+    outcome = journal_store.Outcome(journal.ImmediateResult(ended.immediate_result), ended.notes)
+    journal_store.record_outcome(connection, ended.run_id, outcome, moment, who=GATE_AGENT)
     close_expectations(connection, ended.run_id, moment, who=GATE_AGENT, why="the gate has ended")
     finish_run(connection, ended.run_id, ended.moment, ended.verdict, {**ended.facts, FOUND_KILLED: False})
     if ended.dirty_files is not None:

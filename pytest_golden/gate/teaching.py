@@ -17,14 +17,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.gate import teaching_store
 from pytest_golden.history.checkout import descends, has_commit
 from pytest_golden.history.git import find_top
-from pytest_golden.learning.gate_learning import (
-    GATE_AGENT,
-    PROGRESS,
-    LearningReport,
-    learn_from_results,
-    list_turns,
-    take_turn,
-)
+from pytest_golden.learning import gate_learning
 from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import find_memory, insert_all_new, rewrite_memory
 from pytest_golden.redaction.redactor import redact
@@ -73,7 +66,7 @@ class GateLearning:
     whose commits another clone may know. `is_cut_short` tells whether the time ran out.
     """
 
-    results: LearningReport = field(default_factory=LearningReport)
+    results: gate_learning.LearningReport = field(default_factory=gate_learning.LearningReport)
     verdicts: list[LessonVerdict] = field(default_factory=list)
     breaks: int = 0
     settled: int = 0
@@ -147,7 +140,7 @@ class GateLearner:
         self._ends_at = self._monotonic() + seconds
         self._has_time = seconds > 0
         done = GateLearning()
-        done.results = learn_from_results(
+        done.results = gate_learning.learn_from_results(
             self._store, budget_seconds=seconds, clock=self._clock, monotonic=self._monotonic
         )
         self._learn_from_turns(done)
@@ -155,7 +148,7 @@ class GateLearner:
         if not self._is_time_up():
             done.verdicts += learn_corrections(self._store, to_ms(self._clock()))
         with self._store.read() as connection:
-            done.left = len(list_turns(connection))
+            done.left = len(gate_learning.list_turns(connection))
         done.is_cut_short = self._is_time_up()
         return done
 
@@ -182,7 +175,7 @@ class GateLearner:
 
     def _learn_from_turns(self, done: GateLearning) -> None:
         with self._store.read() as connection:
-            turns = list_turns(connection)
+            turns = gate_learning.list_turns(connection)
         begun = 0
         for entry_id in turns:
             if entry_id in self._waiting:
@@ -195,7 +188,7 @@ class GateLearner:
                 # A damaged row must not stop learning from the others.
                 _log.warning("a change cannot be learned from", extra={"entry": entry_id, "error": repr(error)})
                 with self._store.write() as connection:
-                    take_turn(connection, entry_id)
+                    gate_learning.take_turn(connection, entry_id)
             begun += entry_id not in self._waiting
 
     def _learn_from_turn(self, entry_id: str, done: GateLearning) -> None:
@@ -213,13 +206,13 @@ class GateLearner:
         # Projects' secrets are not kept, and neither is what they cannot be removed from.
         hidden = None if taught is None else self._hide(taught.to_dict())
         with self._store.write() as connection:
-            if not take_turn(connection, entry_id) or taught is None or hidden is None:
+            if not gate_learning.take_turn(connection, entry_id) or taught is None or hidden is None:
                 return
             moment = to_ms(self._clock())
             if isinstance(taught, Break):
                 done.breaks += len(insert_all_new(connection, [Break.from_dict(hidden).to_draft()], moment))
             elif find_lesson(connection, taught.id) is None:
-                done.verdicts.append(add_lesson(connection, taught.from_dict(hidden), GATE_AGENT, moment))
+                done.verdicts.append(add_lesson(connection, taught.from_dict(hidden), gate_learning.GATE_AGENT, moment))
 
     def _must_wait(self, point: Point) -> bool:
         """Tell whether another clone may know the commit that this one does not have."""
@@ -336,7 +329,9 @@ def learn_corrections(store: Store, moment: int) -> tuple[LessonVerdict, ...]:
         number = found[-1].number if len(found) == _CORRECTIONS_AT_ONCE else last
         recent = [one.signal_id for one in found if one.number > number - _OVERLAP]
         rewrite_memory(
-            connection, MemoryDraft(PROGRESS, _CORRECTIONS_KEY, {"number": number, "learned": recent}), moment
+            connection,
+            MemoryDraft(gate_learning.PROGRESS, _CORRECTIONS_KEY, {"number": number, "learned": recent}),
+            moment,
         )
     return verdicts
 
@@ -365,6 +360,6 @@ def _has_news(connection: Connection) -> bool:
 
 
 def _read_place(connection: Connection) -> dict[str, Any]:
-    memory = find_memory(connection, PROGRESS, _CORRECTIONS_KEY)
+    memory = find_memory(connection, gate_learning.PROGRESS, _CORRECTIONS_KEY)
     kept = {} if memory is None else memory.value
     return {"number": int(kept.get("number", 0)), "learned": set(kept.get("learned", ()))}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict, Weakening
 
-_CLASS_NAME = "golden_projects"
+_SUITE, _CLASS_NAME = "golden projects", "golden_projects"
 _FLOOR_CLASS_NAME, _FLOOR_NAME = "golden_floor", "weakened floor"
 _RUN_CLASS_NAME, _RUN_NAME = "golden_run", "verdict"
 
@@ -32,7 +32,6 @@ _RUN_CLASS_NAME, _RUN_NAME = "golden_run", "verdict"
 def junit_text(
     check: RegressionCheckResult,
     *,
-    suite_name: str,
     timestamp: datetime,
     hostname: str,
     skips_fail: bool = False,
@@ -43,7 +42,6 @@ def junit_text(
 
     Args:
         check: all results.
-        suite_name: the name of the one test suite.
         timestamp: when the gate run started.
         hostname: where it ran.
         skips_fail: whether a skipped project fails the gate (`--golden-require`).
@@ -55,7 +53,7 @@ def junit_text(
     cases += [_floor_case(weakenings)] if weakenings else []
     cases += [_run_case(verdict)] if verdict.causes or verdict.status is RunStatus.INTERRUPTED else []
     suite = TestSuite(
-        clean_xml_line(suite_name) or _CLASS_NAME,
+        _SUITE,
         cases,
         hostname=clean_xml_line(hostname) or "localhost",
         # The schema's dateTime has neither a fraction nor a zone in the form that Jenkins reads.

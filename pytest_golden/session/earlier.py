@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _KEY = "golden_earlier"
 # When more fail at once they have one cause, and git is not asked any more.
 _MOST_EXPLAINED = 20
+_MOST_SEEN = 3
 
 
 class EarlierRuns:
@@ -144,9 +145,10 @@ class GoldenHistory:
     def _explain(
         self, connection: Connection, project: GoldenProjectConfig, judged: ResultJudged
     ) -> Iterator[Mapping[str, Any]]:
-        from pytest_golden.gate.known import find_changed, find_seen
+        from pytest_golden.gate.known import find_changed
         from pytest_golden.history.changes import Present
         from pytest_golden.history.inputs import RunInputs
+        from pytest_golden.learning.seen_before import find_seen_before
         from pytest_golden.report.history_text import describe_changes
 
         present = Present(
@@ -160,7 +162,8 @@ class GoldenHistory:
         changed = find_changed(connection, judged.result, present)
         if changed is not None:
             yield {"kind": "changed_since_pass", "lines": list(describe_changes(changed)), **changed.to_dict()}
-        for seen in find_seen(connection, judged.result) if self._recalls else ():
+        error, name = judged.result.error_message or "", project.name
+        for seen in find_seen_before(connection, error, prefer=name, limit=_MOST_SEEN) if self._recalls else ():
             # A failure that has not ended teaches nothing, and the streak already shows that it goes on.
             end = seen.describe_end()
             lines = [] if end is None else [f"seen before in {seen.project}: {end}"]

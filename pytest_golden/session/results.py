@@ -118,8 +118,7 @@ class GoldenRecorder:
     @property
     def not_run(self) -> tuple[str, ...]:
         """Names of the selected projects without a result: the session ended before their turn."""
-        selected = self._selected or set()
-        return tuple(name for name in self.declared.projects if name in selected and name not in self._results)
+        return tuple(name for name in self.selected if name not in self._results)
 
     @property
     def unchecked_needs(self) -> dict[str, tuple[str, ...]]:

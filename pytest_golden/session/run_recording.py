@@ -17,15 +17,9 @@ from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.gate import state_folder
 from pytest_golden.gate.events import FailureExplained, ResultJudged, RunBegun, RunEnded, Spool
 from pytest_golden.gateway.model import GatewayAbilities
+from pytest_golden.history import run_environment
 from pytest_golden.history.checkout import Checkout, read_checkout
 from pytest_golden.history.inputs import InputReader, describe_ignored
-from pytest_golden.history.run_environment import (
-    ACCEPTS,
-    ENVIRONMENT,
-    IGNORED,
-    describe_run_environment,
-    describe_surroundings,
-)
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.slowdown import SlowdownJudge
@@ -371,20 +365,22 @@ class GoldenRecording:
                 "require": self._settings.require,
                 "floor_base": self._settings.base,
                 "learning": self._settings.learning,
-                ENVIRONMENT: describe_run_environment(projects, root, self._find_abilities(), workers=workers),
-                ACCEPTS: self._settings.update,
+                run_environment.ENVIRONMENT: run_environment.describe_run_environment(
+                    projects, root, self._find_abilities(), workers=workers
+                ),
+                run_environment.ACCEPTS: self._settings.update,
                 **({} if self._session.shard is None else self._session.shard.facts),
             },
         }
         unknown = {name: type(value)() for name, value in told.items()}
         told = self._hider.hide_for_all(told) or {**unknown, "checkout": Checkout().to_dict()}
         ignored = describe_ignored(checkout, self._hider.hide_names)
-        told["facts"] |= {} if ignored is None else {IGNORED: ignored}
+        told["facts"] |= {} if ignored is None else {run_environment.IGNORED: ignored}
         return RunBegun(
             run_id=self.run_id,
             moment=to_ms(utc_now()),
             command_line=tuple(told.pop("command_line")),
-            surroundings=describe_surroundings(projects, root),
+            surroundings=run_environment.describe_surroundings(projects, root),
             host=platform.node(),
             pid=os.getpid(),
             expectations=self._expectations,
@@ -465,8 +461,10 @@ def _merge_substitute(location: str | Path, folder: Path) -> int:
     return take_in_substitute(location, folder)
 
 
-class LiveRow:
+class LiveRow(Ticker):
     """Keeps the live row of one run up to date for other processes that watch it. It does not wait for a busy store.
+
+    The end of the run removes the row.
 
     `total` counts the selected projects. `hide` removes from a text what is secret in any project.
     """
@@ -474,6 +472,7 @@ class LiveRow:
     def __init__(
         self, run_id: str, record: RunRecord, session: GoldenSession, *, total: int, hide: Callable[[str], str | None]
     ) -> None:
+        super().__init__(self._tell, name="golden-live-row")
         self._run_id = run_id
         self._record = record
         self._session = session
@@ -482,15 +481,6 @@ class LiveRow:
         self._machine: str | None = None
         self._told: tuple[RunningProject, ...] | None = None
         self._told_at = 0.0
-        self._ticker = Ticker(self._tell, name="golden-live-row")
-
-    def start(self) -> None:
-        """Start updating, unless that has started."""
-        self._ticker.start()
-
-    def stop(self) -> None:
-        """Stop updating; the end of the run removes the row."""
-        self._ticker.stop()
 
     def _tell(self) -> None:
         """Write what runs to the store, if it has changed or was written a while ago.

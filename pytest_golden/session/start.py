@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden import settings as options
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.session.board import RunBoard
 from pytest_golden.session.collection import GoldenCollection, TagMarkers, select_manifest
@@ -16,14 +17,6 @@ from pytest_golden.session.gateway import GoldenSession, OwnGateway, SessionGate
 from pytest_golden.session.item import EXECUTION, ItemWork
 from pytest_golden.session.running import GoldenExecution
 from pytest_golden.session.scheduler import GoldenDistribution, is_worker, make_notes
-from pytest_golden.settings import (
-    GoldenSettings,
-    Sources,
-    prefer_given_base,
-    read_settings,
-    refuse_self_accepted_floor,
-    refuse_unasked_update,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,7 +79,7 @@ def _start(config: pytest.Config, own_markers: Sequence[str]) -> None:
         owner.register(register, notes=tuple(markers.describe()))
 
 
-def _find_shard(settings: GoldenSettings, declared: Declared) -> SessionShard | None:
+def _find_shard(settings: options.GoldenSettings, declared: Declared) -> SessionShard | None:
     if settings.shard is None:
         return None
     from pytest_golden.session.selection import find_shard
@@ -104,10 +97,10 @@ def _registering(config: pytest.Config) -> Callable[[object, str], None]:
     return register
 
 
-def _read_settings(config: pytest.Config) -> GoldenSettings:
+def _read_settings(config: pytest.Config) -> options.GoldenSettings:
     arguments = [str(argument) for argument in config.invocation_params.args]
-    sources = Sources(
-        flag=prefer_given_base(config.getoption, arguments, os.environ),
+    sources = options.Sources(
+        flag=options.prefer_given_base(config.getoption, arguments, os.environ),
         ini=config.getini,
         environment=os.environ,
         invocation_dir=config.invocation_params.dir,
@@ -115,9 +108,9 @@ def _read_settings(config: pytest.Config) -> GoldenSettings:
         ini_file=config.inipath,
     )
     try:
-        settings = read_settings(sources)
-        refuse_self_accepted_floor(settings.floor, arguments, os.environ)
-        refuse_unasked_update(update=settings.update, arguments=arguments, environment=os.environ)
+        settings = options.read_settings(sources)
+        options.refuse_self_accepted_floor(settings.floor, arguments, os.environ)
+        options.refuse_unasked_update(update=settings.update, arguments=arguments, environment=os.environ)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     return settings

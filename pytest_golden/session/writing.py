@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pytest_golden.session.run_recording import GoldenRecording
 
 
-_SUITE = "golden projects"
 _TAKEN_BY_GITHUB = 1024 * 1024
 
 
@@ -206,7 +205,6 @@ class GoldenReports:
 
         return junit_text(
             self._recorder.check_result,
-            suite_name=_SUITE,
             timestamp=self._started_at,
             hostname=platform.node(),
             skips_fail=self._settings.require,

@@ -26,7 +26,7 @@ SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
 
 
 def make_text(check: RegressionCheckResult, **more: Any) -> str:
-    return junit_text(check, suite_name="golden", timestamp=MOMENT, hostname="host", **more)
+    return junit_text(check, timestamp=MOMENT, hostname="host", **more)
 
 
 def write(check: RegressionCheckResult, **more: Any) -> ElementTree.Element:
@@ -122,13 +122,13 @@ def test_skipped_project_is_a_failure_where_all_are_required() -> None:
 
 
 def test_what_xml_cannot_carry_is_escaped_and_colours_are_gone() -> None:
-    text = junit_text(every_kind_of_result(), suite_name="", timestamp=MOMENT, hostname="")
+    text = junit_text(every_kind_of_result(), timestamp=MOMENT, hostname="")
     assert "[31m" not in text
     assert "\\x00\\x07" in text
     assert "\\ud800" in text
     assert "\\U0001ffff" in text
     assert "漢 \U0001f600" in text
-    assert 'name="golden_projects"' in text
+    assert 'name="golden projects"' in text
 
 
 @given(ANY_TEXT, ANY_TEXT, st.sampled_from(ResultStatus))

@@ -59,10 +59,10 @@ LOOK = """
 """
 LOCK = """
         import sqlite3
-        missed = recording._get_opened().live._ticker.missed_count
+        missed = recording._get_opened().live.missed_count
         connection = sqlite3.connect(".golden/golden.db", isolation_level=None)
         connection.execute("BEGIN IMMEDIATE")
-        wait_until(lambda: recording._get_opened().live._ticker.missed_count > missed)
+        wait_until(lambda: recording._get_opened().live.missed_count > missed)
         connection.close()
 """
 
@@ -111,7 +111,7 @@ def test_gateway_that_tells_no_step_as_it_should_costs_nothing(
     workspace: Workspace, recorded: Recorded, step: str
 ) -> None:
     workspace.declare({"name": "one"})
-    work = LOOK if step == "5" else "wait_until(lambda: recording._get_opened().live._ticker.missed_count)"
+    work = LOOK if step == "5" else "wait_until(lambda: recording._get_opened().live.missed_count)"
     plug_in(workspace, work, step=step)
     result = workspace.run()
     assert result.ret == 0
