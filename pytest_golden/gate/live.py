@@ -45,18 +45,6 @@ class RunningProject(Shape):
     step: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
-    """What a gate run reports about itself; `machine` is where its pid is valid."""
-
-    run_id: str
-    moment: datetime
-    pid: int
-    machine: str
-    total_count: int
-    running: tuple[RunningProject, ...] = ()
-
-
 def describe_machine() -> str:
     """Name the host, and on Linux its present boot and this process's space of pids: containers share the first two."""
     told = [platform.node()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -269,9 +270,6 @@ def _read_gate(connection: Connection, row: Row[Any], *, is_interrupted: bool = 
 
 def _read_running(told: Any) -> Iterator[live.RunningProject]:
     for one in told if isinstance(told, list) else ():
-        try:
-            step = one["step"]
-            yield live.RunningProject(str(one["project"]), from_ms(one["since"]), None if step is None else str(step))
-        except (KeyError, TypeError, OverflowError):
-            # Another version wrote it.
-            continue
+        # Another version may have written it.
+        with suppress(ValueError):
+            yield live.RunningProject.from_dict(one)

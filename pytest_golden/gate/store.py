@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.gate.events import GateEvent, RunEnded
-    from pytest_golden.gate.live import Beat
+    from pytest_golden.gate.live import RunningProject
     from pytest_golden.regression.verdict import RunVerdict
 
 RUN_TYPE = "regression_check"
@@ -369,18 +369,17 @@ def count_streak(before: int, status: ResultStatus, *, is_interrupted: bool) -> 
     return 0 if status.is_failure and not is_interrupted else before
 
 
-def write_beat(connection: Connection, beat: Beat) -> None:
-    """Replace what is stored about what a run does now. Ignore a run that has ended or does not exist."""
-    values = {
-        "beat_at": to_ms(beat.moment),
-        "pid": beat.pid,
-        "machine": beat.machine,
-        "total_count": beat.total_count,
-        "running": [{"project": one.name, "since": to_ms(one.since), "step": one.step} for one in beat.running],
-    }
-    kept = connection.execute(update(gate_live).where(gate_live.c.run_id == beat.run_id).values(values))
+def write_beat(
+    connection: Connection, run_id: str, moment: datetime, running: Iterable[RunningProject], **process: str | int
+) -> None:
+    """Replace what is stored about what a run does now. Ignore a run that has ended or does not exist.
+
+    `process` has its `pid`, the `machine` where that is valid, and the `total_count` of its projects.
+    """
+    values = {"beat_at": to_ms(moment), "running": [one.to_dict() for one in running], **process}
+    kept = connection.execute(update(gate_live).where(gate_live.c.run_id == run_id).values(values))
     if kept.rowcount:
         return
-    is_open = select(gate_runs.c.number).where(gate_runs.c.entry_id == beat.run_id, gate_runs.c.finished_at.is_(None))
+    is_open = select(gate_runs.c.number).where(gate_runs.c.entry_id == run_id, gate_runs.c.finished_at.is_(None))
     if connection.execute(is_open).first() is not None:
-        connection.execute(insert(gate_live).values(run_id=beat.run_id, **values))
+        connection.execute(insert(gate_live).values(run_id=run_id, **values))

@@ -94,7 +94,7 @@ def _know_no_slowdowns() -> SlowdownJudge:
 class GoldenHistory:
     """Reads for the terminal what the store knows. A store that cannot be read is reported once and changes nothing else.
 
-    `recalls` tells whether lessons are shown, `learns` whether it is recorded that they were.
+    Unless `learning` is `off`, lessons are shown; only if it is `on`, it is recorded that they were.
     """
 
     def __init__(
@@ -104,16 +104,14 @@ class GoldenHistory:
         surroundings: Mapping[str, Any],
         workspace_root: Path,
         *,
-        recalls: bool,
-        learns: bool = False,
+        learning: str,
         warn: Callable[[str], None],
     ) -> None:
         self._record = record
         self._checkout = checkout
         self._surroundings = surroundings
         self._workspace_root = workspace_root
-        self._recalls = recalls
-        self._learns = learns
+        self._learning = learning
         self._warn = warn
         self._explained = 0
 
@@ -163,7 +161,9 @@ class GoldenHistory:
         if changed is not None:
             yield {"kind": "changed_since_pass", "lines": list(describe_changes(changed)), **changed.to_dict()}
         error, name = judged.result.error_message or "", project.name
-        for seen in find_seen_before(connection, error, prefer=name, limit=_MOST_SEEN) if self._recalls else ():
+        for seen in (
+            find_seen_before(connection, error, prefer=name, limit=_MOST_SEEN) if self._learning != "off" else ()
+        ):
             # A failure that has not ended teaches nothing, and the streak already shows that it goes on.
             end = seen.describe_end()
             lines = [] if end is None else [f"seen before in {seen.project}: {end}"]
@@ -171,11 +171,11 @@ class GoldenHistory:
 
     def _recall(self, judged: ResultJudged) -> tuple[Mapping[str, Any], ...]:
         store = self._record.store
-        if store is None or not self._recalls:
+        if store is None or self._learning == "off":
             return ()
         try:
             # A store that does not take this run has no entry for which a lesson could be shown.
-            keeps = self._learns and self._record.takes
+            keeps = self._learning == "on" and self._record.takes
             root = self._checkout.root
             from pytest_golden.gate.known import find_known_lessons
 

@@ -198,8 +198,7 @@ class GoldenRecording:
             Checkout(root=self._checkout.root, **begun.checkout),
             begun.surroundings,
             self._session.root,
-            recalls=self._settings.learning != "off",
-            learns=self._settings.learning == "on",
+            learning=self._settings.learning,
             warn=self.warn,
         )
         record.begin(begun)
@@ -478,7 +477,7 @@ class LiveRow(Ticker):
         self._session = session
         self._total = total
         self._hide = hide
-        self._machine: str | None = None
+        self._process: dict[str, str | int] = {}
         self._told: tuple[RunningProject, ...] | None = None
         self._told_at = 0.0
 
@@ -496,14 +495,12 @@ class LiveRow(Ticker):
         store = self._record.store
         if store is None or not self._record.takes:
             return
-        from pytest_golden.gate.live import Beat, describe_machine
+        from pytest_golden.gate.live import describe_machine
         from pytest_golden.gate.store import write_beat
 
-        if self._machine is None:
-            self._machine = describe_machine()
-        beat = Beat(self._run_id, utc_now(), os.getpid(), self._machine, self._total, running)
+        self._process = self._process or {"pid": os.getpid(), "machine": describe_machine(), "total_count": self._total}
         with store.write_aside() as connection:
-            write_beat(connection, beat)
+            write_beat(connection, self._run_id, utc_now(), running, **self._process)
         self._told, self._told_at = running, now
 
     def _describe(self) -> tuple[RunningProject, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import select, update
 
-from pytest_golden.gate.live import Beat, LiveLook, RunningProject, describe_machine, find_events
+from pytest_golden.gate.live import LiveLook, RunningProject, describe_machine, find_events
 from pytest_golden.gate.live_store import LiveGates
 from pytest_golden.gate.store import close_interrupted, finish_run, record_event, write_beat
 from pytest_golden.regression.model import ResultStatus
@@ -64,7 +64,8 @@ class Watched:
         running = tuple(RunningProject(name, from_ms(begun.moment), step) for name in names)
         told = self.now() - timedelta(seconds=late)
         with self.store.write_aside() as connection:
-            write_beat(connection, Beat(begun.run_id, told, pid, machine, len(begun.expectations), running))
+            count = len(begun.expectations)
+            write_beat(connection, begun.run_id, told, running, pid=pid, machine=machine, total_count=count)
 
     def running(self) -> list[str]:
         return [gate.run_id for gate in self.gates.look().gates]

@@ -83,7 +83,7 @@ def test_last_ten_that_ran_are_found_among_skipped_ones(tmp_path: Path) -> None:
         begun = begin("one", minute=minute)
         record.begin(begun)
         record.record(judge(begun, "one", status))
-    history = GoldenHistory(record, Checkout(), {}, tmp_path, recalls=False, warn=place.warned.append)
+    history = GoldenHistory(record, Checkout(), {}, tmp_path, learning="off", warn=place.warned.append)
     assert history.describe_streak("one") == "4th pass in a row, failed 1 of the last 5"
     record.close()
 
@@ -93,7 +93,7 @@ def test_store_that_does_not_take_this_run_tells_no_streak(tmp_path: Path) -> No
     for minute in range(2):
         place.run(begin("one", minute=minute))
     begun, record = begin("one", minute=2), place.open()
-    history = GoldenHistory(record, Checkout(), {}, tmp_path, recalls=False, warn=place.warned.append)
+    history = GoldenHistory(record, Checkout(), {}, tmp_path, learning="off", warn=place.warned.append)
     record.begin(begun)
     assert history.describe_streak("one") == "2nd pass in a row"
     with locked(place.path):

@@ -103,7 +103,7 @@ def test_row_tells_what_runs_and_goes_with_the_end(workspace: Workspace, recorde
     seen = (workspace.path / "seen.jsonl").read_text()
     assert TOKEN not in seen
     assert seen.count(f", 2, {os.getpid()}]") == 2
-    assert '"project": "two", "since": 1' in seen
+    assert '"project": "two", "since": "20' in seen
 
 
 @pytest.mark.parametrize("step", ["1 / 0", "5"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from pytest_golden.clock import utc_now
-from pytest_golden.gate.live import Beat, RunningProject, describe_machine
+from pytest_golden.gate.live import RunningProject, describe_machine
 from pytest_golden.gate.store import record_event, write_beat
 from pytest_golden.gateway.model import WriteSet
 from pytest_golden.learning.lessons.model import SkillMemory
@@ -95,7 +95,7 @@ def _begin(store: Store, ill: Ill) -> str:
     with store.write() as connection:
         record_event(connection, begun)
     with store.write_aside() as connection:
-        write_beat(connection, Beat(begun.run_id, now, os.getpid(), describe_machine(), 1, running))
+        write_beat(connection, begun.run_id, now, running, pid=os.getpid(), machine=describe_machine(), total_count=1)
     return begun.run_id
 
 
