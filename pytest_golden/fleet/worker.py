@@ -25,7 +25,6 @@ from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GoldenError
 from pytest_golden.fleet import shipping
 from pytest_golden.fleet.cluster import describe_difference, find_versions
-from pytest_golden.fleet.shipping import BASELINES, WORKSPACE, FleetAnswer, find_shipped, make_folder, remove_shipped
 from pytest_golden.gate.service import choose_keeping
 from pytest_golden.gateway.model import AgentRole, Permissions, Problem
 from pytest_golden.gateway.outcome import outcome_not_started
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from distributed import Worker
 
     from pytest_golden.compare.examination import Examination
-    from pytest_golden.fleet.shipping import FleetSession, FleetTask
     from pytest_golden.gateway.model import PipelineOutcome, RunnerCommand
     from pytest_golden.manifest.model import GoldenProjectConfig
 
@@ -97,26 +95,26 @@ def describe_host(pickled: bytes) -> tuple[str, bool | None]:
     return platform.node(), None if workspace is None else workspace.is_shared
 
 
-def find_workspace(session: FleetSession) -> Workspace | None:
+def find_workspace(session: shipping.FleetSession) -> Workspace | None:
     """Return the workspace on this host: the gate's own if this host sees it, else the unpacked copy, if any."""
     with suppress(OSError, ValueError):
         if session.baselines_inside is not None and Path(session.token_file).read_text("ascii") == session.token:
             return Workspace(Path(session.root), Path(session.baselines), is_shared=True)
-    folder = find_shipped(session.id)
+    folder = shipping.find_shipped(session.id)
     if folder is None:
         return None
-    root = folder / WORKSPACE
-    baselines = folder / BASELINES if session.baselines_inside is None else root / session.baselines_inside
+    root = folder / shipping.WORKSPACE
+    baselines = folder / shipping.BASELINES if session.baselines_inside is None else root / session.baselines_inside
     return Workspace(root, baselines, is_shared=False)
 
 
-def _answer(place: _Place, task: FleetTask) -> FleetAnswer | None:
+def _answer(place: _Place, task: shipping.FleetTask) -> shipping.FleetAnswer | None:
     room = _enter(place, task)
     if room is None:
         return None
     lost_on = place.begin(task.session.id, task.name)
     if lost_on:
-        return FleetAnswer(lost_on=lost_on)
+        return shipping.FleetAnswer(lost_on=lost_on)
     project = task.project if room.workspace.is_shared else task.shipped_project
     with room.seat() as seat:
         seat.take(task, project)
@@ -125,10 +123,10 @@ def _answer(place: _Place, task: FleetTask) -> FleetAnswer | None:
         told = f"what it wrote is not kept: worker {place.name} has a copy of the workspace"
         outcome = replace(outcome, warnings=(*outcome.warnings, told))
     log = _take_log(outcome)
-    return FleetAnswer(_say_where(outcome, place), log, was_examined=was_examined)
+    return shipping.FleetAnswer(_say_where(outcome, place), log, was_examined=was_examined)
 
 
-def _enter(place: _Place, task: FleetTask) -> Room | None:
+def _enter(place: _Place, task: shipping.FleetTask) -> Room | None:
     """Return the session's room, and wait for the workspace if the worker has just joined; None if it does not come."""
     began, pause = monotonic_seconds(), threading.Event()
     while True:
@@ -232,7 +230,7 @@ class Rooms:
         self.refused: set[str] = set()
         self._lock = threading.Lock()
 
-    def enter(self, session: FleetSession) -> Room | None:
+    def enter(self, session: shipping.FleetSession) -> Room | None:
         """Return a session's room, which its first attempt opens; None if this host has no workspace for it."""
         with self._lock:
             room = self._rooms.get(session.id)
@@ -247,7 +245,7 @@ class Rooms:
             room = self._rooms.pop(session_id, None)
         if room is not None:
             room.close()
-        remove_shipped(session_id)
+        shipping.remove_shipped(session_id)
 
     def close(self) -> None:
         """Close all rooms."""
@@ -267,8 +265,8 @@ class Workspace:
 class Seat:
     """A gateway that is set up for one attempt after another. `logs` is the folder for its logs."""
 
-    def __init__(self, session: FleetSession, workspace: Workspace) -> None:
-        self.logs = make_folder("logs")
+    def __init__(self, session: shipping.FleetSession, workspace: Workspace) -> None:
+        self.logs = shipping.make_folder("logs")
         self._environ: dict[str, str] = {}
         self._command: RunnerCommand | None = None
         self._slowdowns = SlowdownJudge()
@@ -284,7 +282,7 @@ class Seat:
             keep_if=choose_keeping(session.keep if workspace.is_shared else "none", lambda: self._slowdowns),
         )
 
-    def take(self, task: FleetTask, project: GoldenProjectConfig) -> None:
+    def take(self, task: shipping.FleetTask, project: GoldenProjectConfig) -> None:
         """Prepare an attempt: variables named by `pass_env` come from the gate, never from this machine."""
         passed = {name: value for name, value in os.environ.items() if name not in project.pass_env}
         self._environ.clear()
@@ -307,7 +305,7 @@ class Room:
     Idle seats are closed after a minute without attempts, since a gate may be killed and never end its session.
     """
 
-    def __init__(self, session: FleetSession, workspace: Workspace) -> None:
+    def __init__(self, session: shipping.FleetSession, workspace: Workspace) -> None:
         self.workspace = workspace
         self.is_closed = False
         self.keeper = BaselineKeeper(workspace.baselines, accept_command=session.accept_command)

@@ -117,14 +117,11 @@ def _keep(connection: Connection, skill: SkillMemory, said: Wording | None, mome
         worded = None
     if worded is not None:
         worded = put_lesson(connection, worded, GATE_AGENT, to_ms(moment))
-    _mark(connection, skill, _UNANSWERED if said is None else _KEPT if worded is not None else _REFUSED, moment)
-    return worded
-
-
-def _mark(connection: Connection, skill: SkillMemory, ended: str, moment: datetime) -> None:
+    ended = _UNANSWERED if said is None else _KEPT if worded is not None else _REFUSED
     before = find_by_keys(connection, WORDINGS, [skill.id])
     tries = int(before[0].value.get("tries", 0)) + 1 if before else 1
     rewrite_memory(connection, MemoryDraft(WORDINGS, skill.id, {"ended": ended, "tries": tries}), to_ms(moment))
+    return worded
 
 
 def write_fix_prompt(skill: SkillMemory) -> str:
