@@ -68,9 +68,11 @@ def runner(tmp_path: Path, origin: Path, api: CommentsApi, warm_starts: Path) ->
     return runner
 
 
-def pull_request(*labels: str, repository: str = "me/shop") -> dict[str, Any]:
-    told = {"number": 7, "labels": [{"name": name} for name in labels], "head": {"repo": {"full_name": repository}}}
-    return {"base_ref": "main", "event": {"pull_request": told}}
+def pull_request(label: str | None = None, *, repository: str = "me/shop", action: str = "labeled") -> dict[str, Any]:
+    labels = [{"name": name} for name in ("bug", label) if name is not None]
+    told = {"number": 7, "labels": labels, "head": {"repo": {"full_name": repository}}}
+    event = {"pull_request": told, "action": action, "sender": {"login": "ann"}, "label": {"name": label}}
+    return {"base_ref": "main", "event": event}
 
 
 def write_comment(summary: Path, api: CommentsApi) -> str:
@@ -139,12 +141,14 @@ def test_a_gate_takes_up_no_journal_of_one_whose_name_only_begins_alike(runner: 
 
 def test_a_weakened_floor_is_red_until_the_label_is_there(runner: Runner, api: CommentsApi) -> None:
     (runner.workspace / "golden_projects.yaml").write_text(MANIFEST.replace("5m", "50m"))
-    red = runner.run(pull_request("bug"), pytest=PYTEST, comment="false")
-    assert red.code == 1
-    assert "Weakened floor" in red.summary
+    for event in (pull_request("bug"), pull_request("golden-floor-accepted", action="synchronize")):
+        red = runner.run(event, pytest=PYTEST, comment="false")
+        assert red.code == 1
+        assert "Weakened floor" in red.summary
     green = runner.run(
-        pull_request("bug", "golden-floor-accepted"), pytest=PYTEST, comment="false", arguments="-k 'sales or fine'"
+        pull_request("golden-floor-accepted"), pytest=PYTEST, comment="false", arguments="-k 'sales or fine'"
     )
+    assert "::notice title=golden floor::ann accepts a weakened floor of this commit" in green.log
     assert green.code == 0, green.log
     assert "Weakened floor, accepted" in green.summary
     assert api.requests == []

@@ -15,6 +15,9 @@ mapfile -d '' -t given <"$RUNNER_TEMP/golden-arguments"
 if [ -n "$BASE" ]; then
   options+=(--golden-base "$BASE")
 fi
+if [ "$FLOOR" = accept ]; then
+  echo "::notice title=golden floor::$PERSON accepts a weakened floor of this commit"
+fi
 code=0
 "${command[@]}" --golden "${options[@]}" \
   --golden-json "$reports/golden-report.json" \
