@@ -16,7 +16,7 @@ from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.learning import gate_results_store as results
 from pytest_golden.learning import store as rows
 from pytest_golden.learning.memories import MemoryDraft, words_of
-from pytest_golden.learning.model import EarlierResult, ProductionOutcome
+from pytest_golden.learning.model import ProductionOutcome
 from pytest_golden.learning.outcomes import extract_plan_by_rules, write_outcome, write_training_example
 from pytest_golden.learning.seen_before import TALLIES, Tally
 from pytest_golden.regression.model import ReasonKind, ResultStatus
@@ -24,7 +24,7 @@ from pytest_golden.storage.columns import from_ms, storable, to_ms
 from pytest_golden.values.checking import DAMAGE, as_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -262,11 +262,14 @@ def note_turns(connection: Connection, recorded: Sequence[RecordedResult], times
     rows.insert_all_new(connection, drafts, timestamp)
 
 
-def is_turn(result: RecordedResult | EarlierResult, earlier: Sequence[EarlierResult]) -> bool:
-    """Return whether a result differs from the previous one (`earlier`: newest first), if possible of the same branch."""
-    ran = [one for one in earlier if one.status != ResultStatus.SKIPPED]
-    before = next((one for one in ran if one.branch == result.branch), ran[0] if ran else None)
-    return before is not None and (before.status == ResultStatus.PASSED) != (result.status == ResultStatus.PASSED)
+def is_turn(result: RecordedResult, earlier: Iterable[tuple[str, str | None]]) -> bool:
+    """Return whether a result differs from the previous one, if possible of the same branch.
+
+    `earlier` has the status and the branch of each earlier result, newest first.
+    """
+    ran = [(status, branch) for status, branch in earlier if status != ResultStatus.SKIPPED]
+    before = next((status for status, branch in ran if branch == result.branch), ran[0][0] if ran else None)
+    return before is not None and (before == ResultStatus.PASSED) != (result.status == ResultStatus.PASSED)
 
 
 def list_turns(connection: Connection) -> tuple[str, ...]:

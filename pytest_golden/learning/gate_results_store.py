@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Text, bindparam, case, cast, func, select, update
 
-from pytest_golden.learning.model import EarlierResult, Occasion, RecordedResult
+from pytest_golden.learning.model import Occasion, RecordedResult
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.schema import gate_results, gate_runs, trajectories
 from pytest_golden.storage.shared_documents import is_own_run
@@ -110,10 +110,10 @@ def find_pass(connection: Connection, project: str, *, after: str, before: str |
     return None if row is None else _occasion(row)
 
 
-def list_earlier(connection: Connection, project: str, number: int) -> tuple[EarlierResult, ...]:
-    """Return a project's last ten results before this number, in runs that people started, newest first."""
+def list_earlier(connection: Connection, project: str, number: int) -> tuple[tuple[str, str | None], ...]:
+    """Return status and branch of a project's last ten results before this number, in runs that people started, newest first."""
     rows = connection.execute(_EARLIER, {"of_project": project, "before_number": number})
-    return tuple(EarlierResult(status, branch) for status, branch in rows)
+    return tuple((status, branch) for status, branch in rows)
 
 
 def read_results(connection: Connection, entries: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:

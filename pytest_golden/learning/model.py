@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from pytest_golden.clock import iso_utc, new_id, utc_now
+from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning import memories
 from pytest_golden.values import checking
@@ -138,13 +138,6 @@ class RecordedResult(NamedTuple):
     learning: str | None
 
 
-class EarlierResult(NamedTuple):
-    """An earlier result of a project: its status and its branch."""
-
-    status: str
-    branch: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class Occasion(Shape):
     """The time and the run of a failure or a pass. `at` is milliseconds since the epoch."""
@@ -154,13 +147,3 @@ class Occasion(Shape):
     entry: str
     commit: str | None = None
     dirty: bool | None = None
-
-
-def training_value(outcome: ProductionOutcome, plan: ExtractedPlan) -> dict[str, Any]:
-    """Return the value of a training example: an outcome with the plan that was read from it."""
-    return {
-        "training_id": f"training_{plan.plan_id}",
-        "outcome": outcome.to_dict(),
-        "plan": plan.to_dict(),
-        "created_at": iso_utc(outcome.timestamp),
-    }

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.clock import utc_now
+from pytest_golden.clock import iso_utc, utc_now
 from pytest_golden.learning import memories
-from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome, training_value
+from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
 from pytest_golden.storage.columns import write_namespace
 from pytest_golden.values import checking
 from pytest_golden.values.checking import Checked, check_mapping, check_text, checked, optional
@@ -152,14 +152,19 @@ def write_plan(plan: ExtractedPlan, outcome: ProductionOutcome) -> tuple[Mapping
 
 def write_training_example(outcome: ProductionOutcome, plan: ExtractedPlan) -> tuple[Mapping[str, Any], ...]:
     """Return the same for a training example; an outcome that is too large beside its plan is cut."""
-    value = training_value(outcome, plan)
-    plain = value["outcome"]
+    key, plain = f"training_{plan.plan_id}", outcome.to_dict()
+    value = {
+        "training_id": key,
+        "outcome": plain,
+        "plan": plan.to_dict(),
+        "created_at": iso_utc(outcome.timestamp),
+    }
     for name in ("result", "context"):
         excess = measure(value) - memories.MOST_BYTES
         if excess > 0:
             plain[name] = cut_json(plain[name], measure(plain[name]) - excess).kept
     tags = ("se_darwin", "training", "production_learning")
-    return (_memory((TRAINING, outcome.agent_name), value["training_id"], value, tags),)
+    return (_memory((TRAINING, outcome.agent_name), key, value, tags),)
 
 
 def _memory(namespace: tuple[str, ...], key: str, value: Mapping[str, Any], tags: tuple[str, ...]) -> Mapping[str, Any]:

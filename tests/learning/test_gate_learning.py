@@ -12,7 +12,7 @@ from sqlalchemy import func, select, text, update
 
 from pytest_golden.learning.gate_learning import _BATCH, is_turn, learn_from_results, list_turns, take_turn
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.learning.model import EarlierResult, ExtractedPlan, Occasion, ProductionOutcome, RecordedResult
+from pytest_golden.learning.model import ExtractedPlan, Occasion, ProductionOutcome, RecordedResult
 from pytest_golden.learning.seen_before import TALLIES
 from pytest_golden.storage.schema import gate_results, memories, trajectories
 from pytest_golden.storage.store import Store
@@ -330,7 +330,7 @@ def result(status: str, branch: str | None = "main") -> RecordedResult:
 def test_turn_ends_otherwise_than_the_last_of_its_branch(
     status: str, earlier: list[tuple[str, str]], expected: bool
 ) -> None:
-    assert is_turn(result(status), [EarlierResult(*one) for one in earlier]) is expected
+    assert is_turn(result(status), earlier) is expected
 
 
 @BOTH

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.learning.lessons.model import SkillMemory
-from pytest_golden.learning.model import ExtractedPlan, Memory, MemoryHit, ProductionOutcome, training_value
+from pytest_golden.learning.model import ExtractedPlan, Memory, MemoryHit, ProductionOutcome
+from pytest_golden.learning.outcomes import write_training_example
 
 if TYPE_CHECKING:
     from tests.learning.conftest import MakeOutcome
@@ -79,10 +80,10 @@ def test_ids_follow_from_the_outcome(make_outcome: MakeOutcome) -> None:
     assert make_outcome().outcome_id != outcome.outcome_id
     plan = ExtractedPlan(outcome_id=outcome.outcome_id, strategy_description="s", reasoning_pattern="p")
     assert plan.plan_id == f"plan_{outcome.outcome_id}"
-    value = training_value(outcome, plan)
-    assert set(value) == {"training_id", "outcome", "plan", "created_at"}
-    assert value["training_id"] == f"training_{plan.plan_id}"
-    json.dumps(value)
+    (example,) = write_training_example(outcome, plan)
+    assert set(example["value"]) == {"training_id", "outcome", "plan", "created_at"}
+    assert example["key"] == example["value"]["training_id"] == f"training_{plan.plan_id}"
+    json.dumps(example["value"])
 
 
 def test_what_is_given_is_copied_and_frozen(make_outcome: MakeOutcome) -> None:

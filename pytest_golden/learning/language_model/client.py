@@ -256,7 +256,7 @@ def ask_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, _T]]) -> _T
     """
 
     async def ask_in_time() -> _T | None:
-        asyncio.get_running_loop().set_default_executor(_AbandonedThreads())
+        asyncio.get_running_loop().set_default_executor(AbandonedThreads())
         try:
             async with asyncio.timeout(seconds) as limit:
                 return await ask()
@@ -265,14 +265,14 @@ def ask_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, _T]]) -> _T
                 return None
             raise
 
-    done = _AbandonedThreads().submit(lambda: asyncio.run(ask_in_time()))
+    done = AbandonedThreads().submit(lambda: asyncio.run(ask_in_time()))
     try:
         return done.result(seconds)
     except TimeoutError:
         return done.result() if done.done() else None
 
 
-class _AbandonedThreads(ThreadPoolExecutor):
+class AbandonedThreads(ThreadPoolExecutor):
     """Run each call in a thread that neither the end of the loop nor that of the process waits for."""
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
@@ -287,5 +287,5 @@ class _AbandonedThreads(ThreadPoolExecutor):
             except BaseException as error:
                 future.set_exception(error)
 
-        Thread(target=run, name="golden-language-model-call", daemon=True).start()
+        Thread(target=run, name="golden-model-call", daemon=True).start()
         return future

@@ -9,16 +9,16 @@ from __future__ import annotations
 import base64
 import binascii
 import inspect
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
-from threading import Lock, Thread
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import StorageError
+from pytest_golden.learning.language_model.client import AbandonedThreads
 from pytest_golden.learning.model import HybridAnswer, MemoryHit, SearchMethod, VectorsError
 from pytest_golden.learning.store import find_by_numbers
 from pytest_golden.learning.vectors import store as stored
@@ -28,6 +28,7 @@ from pytest_golden.storage.search import count_indexed, find_memories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from numpy.typing import NDArray
     from sqlalchemy import Connection
@@ -51,6 +52,7 @@ _ON_DISK = np.dtype("<f4")
 _FUSION_CONSTANT = 60
 _LEAST_DEPTH = 100
 _LEAST_SECONDS = 0.05
+_NO_TIME = "there was no time; the next search goes on, and `embed_memories` makes them all"
 
 
 class HybridSearch:
@@ -81,16 +83,14 @@ class HybridSearch:
             VectorsError: there are no vectors to search by.
         """
         deadline = self._clock() + self._seconds
-        span = namespace_range(prefix)
         with self._in_turn(self._seconds):
             unit = self._embed_query(query, deadline)
-            asked = _Asked(prefix, span, query, unit, limit)
             with self._store.read() as connection:
                 self._refresh(connection, len(unit))
-                numbers = self._find_missing(connection, span)
+                numbers = self._find_missing(connection, namespace_range(prefix))
             missing = self._make_missing(numbers, deadline)
             with self._store.read() as connection:
-                return self._rank(connection, asked, missing)
+                return self._rank(connection, prefix, query, unit, limit=limit, missing=missing)
 
     def embed(self, prefix: tuple[str, ...], seconds: float) -> int:
         """Make all missing vectors in these namespaces, each batch within `seconds`; return how many.
@@ -125,32 +125,42 @@ class HybridSearch:
             raise self._asker.blame("gave a vector of zeros for the query")
         return unit
 
-    def _make_missing(self, numbers: Sequence[int], deadline: float) -> _Missing:
+    def _make_missing(self, numbers: Sequence[int], deadline: float) -> str | None:
+        """Make vectors as far as there is time, and return a sentence on those that are still missing."""
         left = len(numbers)
         for words in self._cut_batches(numbers):
             if self._clock() >= deadline:
-                return _Missing(left)
+                return _explain_missing(left, _NO_TIME)
             try:
                 self._make(words, self._seconds_to(deadline))
             except VectorsError as error:
-                return _Missing(left, error)
+                return _explain_missing(left, error)
             left -= len(words)
-        return _Missing()
+        return None
 
-    def _rank(self, connection: Connection, asked: _Asked, missing: _Missing) -> HybridAnswer:
-        matrix = self._refresh(connection, len(asked.unit))
-        amount, empty = matrix.count_empty(asked.span)
-        if amount == empty and missing.amount:
-            raise VectorsError(missing.explain())
+    def _rank(
+        self,
+        connection: Connection,
+        prefix: tuple[str, ...],
+        query: str,
+        unit: Units,
+        *,
+        limit: int,
+        missing: str | None,
+    ) -> HybridAnswer:
+        matrix, span = self._refresh(connection, len(unit)), namespace_range(prefix)
+        amount, empty = matrix.count_empty(span)
+        if amount == empty and missing is not None:
+            raise VectorsError(missing)
         if amount == empty and amount:
             raise self._asker.blame(f"gave no vector but zeros for {_count_in_words(amount)}")
-        depth = max(asked.limit, _LEAST_DEPTH)
-        by_words = [number for number, _ in find_memories(connection, asked.query, asked.prefix, depth)]
-        by_meaning = [number for number, _ in matrix.rank(asked.unit, asked.span, depth)]
-        scores = dict(fuse(by_words, by_meaning)[: asked.limit])
+        depth = max(limit, _LEAST_DEPTH)
+        by_words = [number for number, _ in find_memories(connection, query, prefix, depth)]
+        by_meaning = [number for number, _ in matrix.rank(unit, span, depth)]
+        scores = dict(fuse(by_words, by_meaning)[:limit])
         found = find_by_numbers(connection, scores)
         hits = tuple(MemoryHit(found[number], score) for number, score in scores.items() if number in found)
-        notices = [missing.explain(), f"{_count_in_words(empty)} there got a vector of zeros" if empty else None]
+        notices = [missing, f"{_count_in_words(empty)} there got a vector of zeros" if empty else None]
         return HybridAnswer(hits, SearchMethod.HYBRID, "; ".join(filter(None, notices)) or None)
 
     def _seconds_to(self, deadline: float) -> float:
@@ -235,27 +245,8 @@ class HybridSearch:
         return unit
 
 
-class _Asked(NamedTuple):
-    """A question: the namespaces, the words, their vector, and the most hits."""
-
-    prefix: tuple[str, ...]
-    span: Span | None
-    query: str
-    unit: Units
-    limit: int
-
-
-class _Missing(NamedTuple):
-    """The number of memories without a vector, and the error that prevented them."""
-
-    amount: int = 0
-    trouble: VectorsError | None = None
-
-    def explain(self) -> str | None:
-        if not self.amount:
-            return None
-        reason = self.trouble or "there was no time; the next search goes on, and `embed_memories` makes them all"
-        return f"{_count_in_words(self.amount)} there {'has' if self.amount == 1 else 'have'} no vector yet: {reason}"
+def _explain_missing(amount: int, reason: object) -> str:
+    return f"{_count_in_words(amount)} there {'has' if amount == 1 else 'have'} no vector yet: {reason}"
 
 
 def _count_in_words(amount: int) -> str:
@@ -280,7 +271,7 @@ class PatientAsker:
     def __init__(self, embedder: Embedder) -> None:
         self.model = name_model(embedder)
         self._embedder = embedder
-        self._late: Thread | None = None
+        self._late: Future[Units] | None = None
 
     def ask(self, texts: Sequence[str], seconds: float) -> Units:
         """Return a vector of length one, or one of zeros, for each text.
@@ -288,33 +279,29 @@ class PatientAsker:
         Raises:
             VectorsError: the embedder was late, or returned something else.
         """
-        if self._late is not None and self._late.is_alive():
+        if self._late is not None and not self._late.done():
             raise self.blame("has not answered an earlier question yet")
-        answer: Future[Units] = Future()
-        question = Thread(target=self._call, args=(list(texts), answer), name="golden-embedder", daemon=True)
         try:
-            question.start()
-            return answer.result(seconds)
+            self._late = AbandonedThreads().submit(self._call, texts)
+            return self._late.result(seconds)
         except VectorsError as error:
             raise self.blame(str(error)) from None
         except RuntimeError as error:
             raise self.blame(f"cannot be asked ({describe_error(error)})") from None
         except TimeoutError:
-            self._late = question
             raise self.blame(f"did not answer within {seconds:.3g} s") from None
 
-    def _call(self, texts: list[str], answer: Future[Units]) -> None:
+    def _call(self, texts: Sequence[str]) -> Units:
         try:
             given = self._embedder(list(texts))
-            if inspect.iscoroutine(given):
-                given.close()
-                answer.set_exception(VectorsError("is a coroutine function, but must be a plain one"))
-            else:
-                answer.set_result(read_units(given, len(texts)))
-        except VectorsError as error:
-            answer.set_exception(error)
+            if not inspect.iscoroutine(given):
+                return read_units(given, len(texts))
+            given.close()
+        except VectorsError:
+            raise
         except BaseException as error:  # foreign code may raise anything, SystemExit too
-            answer.set_exception(VectorsError(f"failed ({describe_error(error)})"))
+            raise VectorsError(f"failed ({describe_error(error)})") from None
+        raise VectorsError("is a coroutine function, but must be a plain one")
 
     def blame(self, what: str) -> VectorsError:
         """Return an error that names this embedder."""
