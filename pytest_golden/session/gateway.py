@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pytest_golden.gate.events import SecretHider
     from pytest_golden.gateway.model import Gateway, RunnerCommand
     from pytest_golden.manifest.model import GoldenProjectConfig
-    from pytest_golden.session.board import RunBoard
     from pytest_golden.session.declared import Declared
     from pytest_golden.session.earlier import EarlierRuns
+    from pytest_golden.session.live_line import RunBoard
     from pytest_golden.session.selection import SessionShard
     from pytest_golden.settings import GoldenSettings
 

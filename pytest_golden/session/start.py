@@ -9,12 +9,12 @@ import pytest
 
 from pytest_golden import settings as options
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.session.board import RunBoard
 from pytest_golden.session.collection import GoldenCollection, TagMarkers, select_manifest
 from pytest_golden.session.declared import find_default_manifest, read_declared
 from pytest_golden.session.earlier import EarlierRuns
 from pytest_golden.session.gateway import GoldenSession, OwnGateway, SessionGateway
 from pytest_golden.session.item import EXECUTION, ItemWork
+from pytest_golden.session.live_line import RunBoard
 from pytest_golden.session.running import GoldenExecution
 from pytest_golden.session.scheduler import GoldenDistribution, is_worker, make_notes
 

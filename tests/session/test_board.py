@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.session.board import RunBoard
+from pytest_golden.session.live_line import RunBoard
 
 if TYPE_CHECKING:
     from pathlib import Path
