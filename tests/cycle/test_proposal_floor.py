@@ -150,6 +150,7 @@ def test_a_proposal_cannot_reach_its_judge(jobs: Repository, tmp_path: Path, mon
         "conftest.py",
         "jobs/conftest.py",
         "jobs/pytest.ini",
+        *("yaml.py", "pytest.py", "sitecustomize.py"),
     }
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.gate_processes import WITHOUT_PLUGINS
 from tests.repository import git
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def test_configuration_cannot_keep_a_gate_from_running(workspace: Workspace, opt
     result = workspace.run()
     assert result.ret == 4
     result.stderr.fnmatch_lines([f"ERROR: {option} in addopts is refused, because the gate would run nothing*"])
-    assert workspace.pytester.runpytest("--co").ret != 4
+    assert workspace.pytester.runpytest_inprocess(*WITHOUT_PLUGINS, "--co").ret != 4
 
 
 def test_pass_on_an_input_that_the_change_has_emptied_is_told_and_is_not_red(workspace: Workspace) -> None:
