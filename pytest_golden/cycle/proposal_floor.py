@@ -118,7 +118,9 @@ class ProposalGuard:
             if manifest is None or judge.find_gaps():
                 return (), ()
             place = replace(
-                environment.prepare(file, manifest.setup, self._limit_setup(manifest)), judged=floor.checkout
+                environment.prepare(file, manifest.setup, self._limit_setup(manifest)),
+                judged=floor.checkout,
+                flags=("-P",),
             )
             options = ("--golden-learning=off", *gates.keep_aside(private))
             base = self._run(gates.use_store(place, NO_STORE), private, "base", options, failed)

@@ -36,7 +36,7 @@ from pytest_golden.verify import gates
 from pytest_golden.verify.gates import BaseCommit, BrokenDownError, ChildProcess, GatePlace, HeadCommit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.regression.model import GoldenProjectResult
@@ -51,9 +51,9 @@ _MOST_NAMED = 3
 HEAD_VARIABLE = "GOLDEN_HEAD"
 #: An hour: a setup may compile or download a lot.
 SETUP_SECONDS = 3600.0
-# Sorts after the `.pth` files that the setup installs, so that its packages come first.
 # What Python and pytest heed: of a judge they are not the change's to set.
 _OF_PYTHON = ("PYTHON", "PYTEST_")
+# Sorts after the `.pth` files that the setup installs, so that its packages come first.
 _HEAD_LINK = "zzz-of-the-head.pth"
 _PROGRAMS = ("pip", "pip3")
 _PROGRAM_MODE = 0o755
@@ -199,7 +199,17 @@ def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead) -> GatePlace
     kept = {
         name: value for name, value in environment.items() if name in head.passed or not name.startswith(_OF_PYTHON)
     }
-    return GatePlace(manifest, kept, python, options, judged=head.checkout)
+    # Modules that the base's conftests import by it are looked for in the base. One that pipelines need stays as it is.
+    if "PYTHONPATH" in environment and "PYTHONPATH" not in head.passed:
+        kept["PYTHONPATH"] = gates.move_below(environment["PYTHONPATH"], head.checkout, tree.root)
+    return GatePlace(manifest, kept, python, options, judged=head.checkout, flags=_choose_flags(head.passed))
+
+
+def _choose_flags(passed: Collection[str]) -> tuple[str, ...]:
+    """Return with which flags Python looks for modules neither in the current folder nor where the change says."""
+    is_users = site.ENABLE_USER_SITE and __file__.startswith(site.getusersitepackages())
+    heeds_nothing = any(name.startswith("PYTHON") for name in passed)
+    return ("-P", *(() if is_users else ("-s",)), *(("-E",) if heeds_nothing else ()))
 
 
 def _replace(place: Path, content: Path | None) -> None:

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import signal
-import site
 import subprocess
 import sys
 from contextlib import suppress
@@ -104,7 +103,8 @@ class BaseCommit(NamedTuple):
 class GatePlace:
     """Where a side's gates run: its manifest, the interpreter that runs pytest, and the environment.
 
-    `judged` is the checkout whose change is judged: none of its plug-ins is loaded. None for a person's own gate.
+    `judged` is the checkout whose change is judged: none of its plug-ins is loaded, and Python is started with `flags`. None
+    for a person's own gate.
     """
 
     manifest: Path
@@ -112,6 +112,7 @@ class GatePlace:
     python: str = sys.executable
     options: tuple[str, ...] = ()
     judged: Path | None = None
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +144,7 @@ def start_gate(
     # Options are `--name=value` in one word: without a configuration file pytest takes a separate path for a test path,
     # and derives its rootdir from all of them.
     # It runs in the manifest's folder, as when a person runs it: pytest finds its configuration and conftest from there.
-    # Isolated, Python neither looks into the current folder nor heeds variables or the user's own packages.
-    isolated = ("-E", "-P") if site.ENABLE_USER_SITE and __file__.startswith(site.getusersitepackages()) else ("-I",)
-    pytest = ("-m", "pytest") if place.judged is None else (*isolated, "-m", _JUDGE, str(place.judged))
+    pytest = ("-m", "pytest") if place.judged is None else (*place.flags, "-m", _JUDGE, str(place.judged))
     argv = [
         *(place.python, *pytest, "--golden", f"--golden-manifest={manifest}", f"--golden-json={report}"),
         *("--maxfail=0", *place.options, *arguments, *(f"{manifest.name}::{one}" for one in projects)),

@@ -1,4 +1,4 @@
-"""Runs pytest as a judge: `python -I judge_child.py CHECKOUT ARGUMENT...`. No plug-in that CHECKOUT brings is loaded.
+"""Runs pytest as a judge: `python -P -s -m pytest_golden.verify.judge_child CHECKOUT ARGUMENT...`. No plug-in that CHECKOUT brings is loaded.
 
 What pytest would load by itself is named one by one instead, so that the workers of pytest-xdist do the same.
 """

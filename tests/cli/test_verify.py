@@ -421,6 +421,20 @@ def test_a_change_cannot_reach_its_judge(
     }
 
 
+def test_what_conftests_import_by_pythonpath_is_that_of_the_base(
+    repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(repository.folder / "lib"))
+    repository.declare("works")
+    repository.script("works", "echo fine\n")
+    repository.write(conftest__py="import rules\nrules.check()\n", lib___rules__py="def check(): pass\n")
+    repository.commit("base")
+    repository.write(lib___rules__py="raise SystemExit(0)\n", lib___yaml__py="raise SystemExit(0)\n")
+    repository.script("works", "exit 1\n")
+    ran = golden("verify", "--base", "HEAD", "--repeat", "1", "--json")
+    assert verdicts(ran) == {"works": "new_regression"}
+
+
 def test_recorded_failure_of_the_base_excuses_nothing(
     repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
