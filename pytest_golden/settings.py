@@ -26,6 +26,8 @@ SHOWS_ONLY = frozenset(
         *("--setup-only", "--setuponly", "--setup-plan", "--setupplan"),
     }
 )
+# The short options of pytest and xdist that take what follows them in a word as their value.
+_LETTERS_WITH_VALUE = frozenset("kmpcorWn")
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 _FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
@@ -359,13 +361,26 @@ def refuse_unasked_update(*, update: bool, arguments: Sequence[str], environment
         raise ValueError(message)
 
 
+def split_flags(word: str) -> list[str]:
+    """Return the options that stand in one word of pytest's command line: `-qx` is `-q` and `-x`."""
+    if not word.startswith("-") or word.startswith("--"):
+        return [word]
+    flags: list[str] = []
+    for place, letter in enumerate(word[1:], start=1):
+        if letter in _LETTERS_WITH_VALUE:
+            return [*flags, f"-{word[place:]}"]
+        flags.append(f"-{letter}")
+    return flags or [word]
+
+
 def refuse_configured_silence(addopts: Sequence[str]) -> None:
     """Refuse options in the configuration with which a gate would run nothing and still end with exit code 0.
 
     Raises:
         ValueError: `addopts` holds one of them.
     """
-    silent = [word for word in addopts if word.partition("=")[0] in SHOWS_ONLY]
+    words = (flag for word in addopts for flag in split_flags(word))
+    silent = [word for word in words if word.partition("=")[0] in SHOWS_ONLY]
     if silent:
         message = f"{silent[0]} in addopts is refused, because the gate would run nothing: give it on the command line."
         raise ValueError(message)

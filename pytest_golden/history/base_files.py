@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -181,9 +182,16 @@ def find_configuration_changes(
         start,
         named,
         {path: content for path, content in blobs.items() if content is not None},
-        {path: (root / path).read_bytes() for path in paths if (root / path).is_file()},
+        {path: content for path in paths if (content := _read_present(root / path)) is not None},
     )
     return (*told, *compare_environments(start, _read_changed(root, commit)))
+
+
+def _read_present(place: Path) -> bytes | None:
+    """Return a file's content; None if it is not there or cannot be read, as pytest cannot read it either."""
+    with suppress(OSError):
+        return place.read_bytes() if place.is_file() else None
+    return None
 
 
 def _read_changed(root: Path, commit: str) -> dict[str, tuple[bytes | None, bytes | None]]:
@@ -196,7 +204,7 @@ def _read_changed(root: Path, commit: str) -> dict[str, tuple[bytes | None, byte
     return {
         path: (
             git.read_blob(root, commit, path) if statuses[path] != "A" else None,
-            (root / path).read_bytes() if (root / path).is_file() else None,
+            _read_present(root / path),
         )
         for path in wanted
     }
@@ -229,10 +237,11 @@ def find_emptied_inputs(commit: str, folders: Mapping[str, Path]) -> dict[str, s
 
 def _is_emptied(root: Path, commit: str, path: str) -> bool:
     place = root / path
-    if place.exists() and place.stat().st_size > _MOST_OF_NOTHING:
+    if place.is_file() and place.stat().st_size > _MOST_OF_NOTHING:
         return False
-    now = place.read_bytes() if place.is_file() else b""
-    return _holds_nothing(path, now) and not _holds_nothing(path, git.read_blob(root, commit, path) or b"")
+    return _holds_nothing(path, _read_present(place) or b"") and not _holds_nothing(
+        path, git.read_blob(root, commit, path) or b""
+    )
 
 
 def _holds_nothing(path: str, content: bytes) -> bool:

@@ -17,10 +17,11 @@ import iniconfig
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.verdict import Weakening, WeakeningKind
 from pytest_golden.regression.wording import name_some
-from pytest_golden.settings import SHOWS_ONLY
+from pytest_golden.settings import SHOWS_ONLY, split_flags
+from pytest_golden.values.checking import as_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 #: In pytest's order. Source: https://docs.pytest.org/en/stable/reference/customize.html#configuration-file-formats
 CONFIGURATIONS = (
@@ -74,6 +75,7 @@ _IMPORT_ROOTS = frozenset({".", "src"})
 _ENDINGS = frozenset({".py", ".pyc", ".pyd", ".so", ".pth"})
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*")
 _ENTRY_POINTS = "pytest11"
+_PACKAGE, _HOOK = "pytest_golden", "pytest_"
 _PACKAGING = re.compile(
     r"pyproject\.toml|setup\.(cfg|py)|[\w-]*requirements[\w.-]*\.(txt|in)|constraints[\w.-]*\.txt|(uv|poetry|pdm)\.lock"
 )
@@ -224,8 +226,8 @@ def _find_plugins(path: str, text: str) -> object:
     """Return what a file says about plug-ins of pytest, in a form that can be compared."""
     if path.endswith("pyproject.toml"):
         tables = _read_toml(text)
-        project, poetry = tables.get("project", {}), tables.get("tool", {}).get("poetry", {})
-        return project.get("entry-points", {}).get(_ENTRY_POINTS), poetry.get("plugins", {}).get(_ENTRY_POINTS)
+        places = (("project", "entry-points"), ("tool", "poetry", "plugins"))
+        return [_find_table(tables, *place).get(_ENTRY_POINTS) for place in places]
     _, found, rest = text.partition(_ENTRY_POINTS)
     return rest.partition("]")[0].split() if found else None
 
@@ -233,8 +235,9 @@ def _find_plugins(path: str, text: str) -> object:
 def _list_requirements(path: str, text: str) -> list[str]:
     """List the requirements that name a distribution of the judge."""
     if path.endswith(".lock"):
-        packages = _read_toml(text).get("package", [])
-        lines = [f"{one.get('name')} {one.get('version')} {one.get('source', '')}".strip() for one in packages]
+        packages = _read_toml(text).get("package")
+        tables = [as_mapping(one) for one in packages] if isinstance(packages, list) else []
+        lines = [f"{one.get('name')} {one.get('version')} {one.get('source', '')}".strip() for one in tables]
     else:
         # As in a list of requirements, and as poetry writes them.
         lines = re.findall(r"[^\s\"',\[\]#]+", text) + re.findall(r"^[\w.-]+ *= *[^\n=]+", text, re.MULTILINE)
@@ -251,6 +254,13 @@ def _read_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, TypeError):
         return {}
+
+
+def _find_table(tables: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """Return the table below these names; an empty one if something else is there."""
+    for name in names:
+        tables = as_mapping(tables.get(name))
+    return tables
 
 
 def _weaken(file: str, message: str) -> Weakening:
@@ -273,7 +283,7 @@ def _list_words(value: Any) -> list[str]:
 
 def _list_options(value: Any) -> Iterator[str]:
     """Yield those of `addopts` that choose what runs, where it is looked for, or that are ours; each with its value."""
-    words = iter(_list_words(value))
+    words = iter([flag for word in _list_words(value) for flag in split_flags(word)])
     for word in words:
         name, _, joined = word.partition("=")
         is_short = not word.startswith("--") and word[:2] in _WITH_VALUE
@@ -296,12 +306,13 @@ def _list_acts(content: bytes | None) -> dict[str, str]:
     _drop_docstrings(body)
     helpers: dict[str, ast.stmt] = {}
     acts: dict[str, ast.stmt] = {}
+    defined = {name for node in body for name in _list_defined(node)}
     for node in body:
         names = _list_defined(node)
-        if names and _is_harmless(node):
+        if _is_harmless(node, defined):
             helpers |= dict.fromkeys(names, node)
-            acts |= {name: node for name in names if name.startswith("pytest_")}
-        elif not _is_harmless(node):
+            acts |= {name: node for name in names if name.startswith(_HOOK)}
+        else:
             acts[ast.unparse(node).partition("\n")[0][:60]] = node
     return {name: "\n".join(_dump_with_helpers(node, helpers)) for name, node in acts.items()}
 
@@ -322,23 +333,48 @@ def _list_defined(node: ast.stmt) -> list[str]:
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
-def _is_harmless(node: ast.stmt) -> bool:
-    """Tell whether a statement runs nothing of the change when the conftest is imported."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return "pytest_golden" not in ast.unparse(node)
+def _is_harmless(node: ast.stmt, defined: Collection[str] = ()) -> bool:
+    """Tell whether a statement runs nothing of the change when the conftest is imported, and brings no hook.
+
+    `defined` are the names that the conftest itself defines: none of them may stand for pytest's own.
+    """
+    if isinstance(node, ast.Import):
+        return all(alias.name.partition(".")[0] != _PACKAGE for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        names = [alias.asname or alias.name for alias in node.names]
+        brings_hook = any(name == "*" or name.startswith(_HOOK) for name in names)
+        return not brings_hook and (node.module or "").partition(".")[0] != _PACKAGE
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        decorators = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
-        evaluated = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
-        known = all(ast.unparse(one).rpartition(".")[2] in {"fixture", "hookimpl"} for one in decorators)
-        return known and not any(map(_calls, evaluated))
+        return _is_known(node.decorator_list, defined) and not any(map(_calls, _list_evaluated(node)))
     if isinstance(node, ast.ClassDef):
-        return not node.decorator_list and all(map(_is_harmless, node.body))
+        is_plain = not (node.decorator_list or node.keywords or any(map(_calls, node.bases)))
+        return is_plain and all(_is_harmless(one, defined) for one in node.body)
     if isinstance(node, ast.If):
-        return ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING" and not node.orelse
+        test = ast.unparse(node.test)
+        return test in {"TYPE_CHECKING", "typing.TYPE_CHECKING"} and not {"TYPE_CHECKING", "typing"} & {*defined}
     if isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return all(isinstance(target, ast.Name) for target in targets) and not _calls(node.value)
+        told = [node.value, node.annotation] if isinstance(node, ast.AnnAssign) else [node.value]
+        return all(isinstance(target, ast.Name) for target in targets) and not any(map(_calls, told))
     return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+def _is_known(decorators: Iterable[ast.expr], defined: Collection[str]) -> bool:
+    """Tell whether decorators are pytest's own, whose arguments call nothing."""
+    for decorator in decorators:
+        function = decorator.func if isinstance(decorator, ast.Call) else decorator
+        given = [*decorator.args, *(one.value for one in decorator.keywords)] if isinstance(decorator, ast.Call) else []
+        first, _, last = ast.unparse(function).rpartition(".")
+        if last not in {"fixture", "hookimpl"} or {first or last} & {*defined} or any(map(_calls, given)):
+            return False
+    return True
+
+
+def _list_evaluated(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr | None]:
+    """List what Python evaluates of a function when it is defined: defaults and annotations."""
+    given = function.args
+    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+    return [*given.defaults, *given.kw_defaults, *(one.annotation for one in every), function.returns]
 
 
 def _calls(node: ast.AST | None) -> bool:

@@ -292,7 +292,7 @@ class FloorCheck:
         passed = [one.name for one in self._recorder.results if one.status is ResultStatus.PASSED]
         folders = {name: _find_folder(root, self._declared.projects[name]) for name in passed}
         own = {name: folder for name, folder in folders.items() if path is None or folder not in path.parents}
-        with suppress(GoldenError):
+        with suppress(GoldenError, OSError):
             for name, emptied in find_emptied_inputs(commit, own).items():
                 self.notes.append(f"{name} passes also with an empty input: {emptied} holds nothing any more.")
 

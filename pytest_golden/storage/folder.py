@@ -100,7 +100,11 @@ def keep_secret(name: str) -> tuple[str, Path | None]:
             return file.read_text(encoding="ascii"), file
         finally:
             draft.unlink()
-    return file.read_text(encoding="ascii").strip(), None
+    kept = file.read_text(encoding="ascii").strip()
+    if not kept:
+        # An empty token would let everybody in.
+        raise OSError(f"{file} is empty: remove it, so that a new one is made")
+    return kept, None
 
 
 def flush(path: Path) -> None:

@@ -28,7 +28,7 @@ from pytest_golden.history.base_files import find_manifest_at, read_base_manifes
 from pytest_golden.history.checkout import read_checkout
 from pytest_golden.history.git import run_git
 from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
-from pytest_golden.regression.gate_configuration import CONFIGURATIONS, find_configuration, list_gate_files
+from pytest_golden.regression.gate_configuration import find_configuration, list_gate_files
 from pytest_golden.regression.unexpected import is_named
 from pytest_golden.regression.wording import name_some
 from pytest_golden.storage.folder import PRIVATE_PREFIX
@@ -166,11 +166,23 @@ class BaseWorktree:
 
 
 def lay_declarations(tree: BaseWorktree, head: JudgedHead, base_manifest: Path) -> None:
-    """Put the head's manifest and baselines, which are data, in the place of those of a worktree of the base."""
-    manifest = tree.root / os.path.relpath(head.manifest, head.checkout)
-    _replace(tree.root / os.path.relpath(base_manifest, head.checkout), None)
-    _replace(manifest, head.manifest)
-    _replace(manifest.parent / BASELINES_FOLDER, head.manifest.parent / BASELINES_FOLDER)
+    """Put the head's manifest and baselines, which are data, in the place of those of a worktree of the base.
+
+    Raises:
+        GoldenError: they cannot be copied.
+    """
+    manifest = tree.root / _from_root(head.manifest, head.checkout)
+    try:
+        _replace(tree.root / _from_root(base_manifest, head.checkout), None)
+        _replace(manifest, head.manifest)
+        _replace(manifest.parent / BASELINES_FOLDER, head.manifest.parent / BASELINES_FOLDER)
+    except OSError as error:
+        raise GoldenError(f"the manifest and the baselines cannot be copied for the judge: {error}") from None
+
+
+def _from_root(path: Path, checkout: Path) -> str:
+    """Return a path from the root of its checkout, also if it was given through a symbolic link."""
+    return os.path.relpath(Path(os.path.realpath(path.parent), path.name), os.path.realpath(checkout))
 
 
 def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead) -> GatePlace:
@@ -181,12 +193,13 @@ def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead) -> GatePlace
     Raises:
         GoldenError: the base's environment cannot be made.
     """
-    manifest = tree.root / os.path.relpath(head.manifest, head.checkout)
-    files = list_gate_files(os.path.relpath(manifest.parent, tree.root), None, ())
+    relative = _from_root(head.manifest, head.checkout)
+    manifest, folder = tree.root / relative, os.path.dirname(relative)  # noqa: PTH120 - text
+    files = list_gate_files(folder, None, ())
     texts = {path: (tree.root / path).read_bytes() for path in files if (tree.root / path).is_file()}
-    if not find_configuration(os.path.relpath(manifest.parent, tree.root), texts).file:
+    if not find_configuration(folder, texts).file:
         # Else pytest would look for a configuration above the worktree, in folders that others may write to.
-        (tree.root / CONFIGURATIONS[0]).touch()
+        (tree.root / "pytest.ini").touch()
     options: tuple[str, ...] = (f"--golden-workspace={head.workspace_root}",)
     python, environment = sys.executable, head.environment
     if find_sources_below(head.checkout):
