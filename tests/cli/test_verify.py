@@ -435,6 +435,18 @@ def test_what_conftests_import_by_pythonpath_is_that_of_the_base(
     assert verdicts(ran) == {"works": "new_regression"}
 
 
+def test_manifest_that_is_named_through_a_link_is_judged_like_any_other(
+    committed: Repository, golden: Golden, tmp_path: Path
+) -> None:
+    (tmp_path / "deep" / "down").mkdir(parents=True)
+    link = tmp_path / "deep" / "down" / "link"
+    link.symlink_to(committed.folder)
+    committed.script("works", "exit 1\n")
+    ran = golden("verify", "--base", "main", "--manifest", str(link / MANIFEST), "--repeat", "1", "--json")
+    assert verdicts(ran) == {"works": "new_regression", "broken": "known"}
+    assert (committed.folder / MANIFEST).is_file()
+
+
 def test_recorded_failure_of_the_base_excuses_nothing(
     repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_golden.regression.gate_configuration import compare_gate_files, list_gate_files, parse_configuration
+from pytest_golden.regression.gate_configuration import (
+    compare_environments,
+    compare_gate_files,
+    list_gate_files,
+    parse_configuration,
+)
 
 HOOK = "def pytest_runtest_makereport(item, call):\n    return decide(item)\n"
 
@@ -65,6 +70,8 @@ def test_each_form_is_read_as_pytest_reads_it(path: str, text: str, values: dict
         ),
         ("", "-ra --strict-markers -n 4 --durations=5 -q --tb=short -W error", []),
         ("-x", "", []),
+        ("-q", "-qx", ["addopts gained -x"]),
+        ("", "-qksales", ["addopts gained -k sales"]),
         ("-k a", "-k a", []),
     ],
 )
@@ -95,6 +102,20 @@ def test_first_configuration_from_the_folder_upwards_is_the_one_that_counts() ->
     assert compare(base, base | {"pytest.ini": ""}, named="pyproject.toml") == []
 
 
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("pyproject.toml", "project = 1\n"),
+        ("pyproject.toml", "[project]\nentry-points = 3\n[tool]\npoetry = []\n"),
+        ("pyproject.toml", "not toml ["),
+        ("uv.lock", "package = 3\n"),
+        ("uv.lock", "package = [1, 'a']\n"),
+    ],
+)
+def test_files_of_odd_content_say_nothing_and_break_nothing(path: str, text: str) -> None:
+    assert [*compare_environments(".", {path: (b"", text.encode())})] == []
+
+
 def test_secrets_in_options_are_not_told() -> None:
     told = compare({}, {"pytest.ini": "[pytest]\naddopts = --golden-store=postgresql://me:hunter22@db/x\n"})
     assert len(told) == 1
@@ -120,6 +141,16 @@ def test_secrets_in_options_are_not_told() -> None:
         ("", "def f(x=install()): pass\n", "def f(x=install()):"),
         ("", "@install\ndef f(): pass\n", "@install"),
         ("", "class A:\n    x = install()\n", "class A:"),
+        ("", "import pytest\n@pytest.fixture(params=install())\ndef f(): pass\n", "@pytest.fixture(params=install())"),
+        ("", "def f(x: install()): pass\n", "def f(x: install()):"),
+        ("", "x: install() = 1\n", "x: install() = 1"),
+        ("", "class A(install()): pass\n", "class A(install()):"),
+        ("", "class A(metaclass=Acts): pass\n", "class A(metaclass=Acts):"),
+        ("", "def fixture(f): install()\n@fixture\ndef f(): pass\n", "@fixture"),
+        ("", "TYPE_CHECKING = True\nif TYPE_CHECKING:\n    install()\n", "if TYPE_CHECKING:"),
+        ("", "from helper import pytest_sessionfinish\n", "from helper import pytest_sessionfinish"),
+        ("", "from helper import done as pytest_sessionfinish\n", "from helper import done as pytest_sessionfinish"),
+        ("", "from helper import *\n", "from helper import *"),
         ("", "if True:\n    import os\n    os.abort()\n", "if True:"),
         ("", "def (", "text that is not Python"),
     ],

@@ -127,6 +127,8 @@ def test_a_token_is_made_once_where_none_was_given_and_told(tmp_path: Path, monk
     assert list(tell_token(made)) == [f"token: {made.text}"]
     assert list(tell_token(made, "http://a/sign-in")) == [f"sign in once by http://a/sign-in?token={made.text}"]
     assert list(tell_token(again)) == [f"the token is in {tmp_path}/settings/pytest-golden/serve-token"]
+    (tmp_path / "settings" / "pytest-golden" / "serve-token").write_text("")
+    assert Token.read("").text
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings" / "pytest-golden" / "serve-token"))
     lost = Token.read("")
     assert (lost.is_new, lost.text != made.text) == (True, True)
