@@ -184,7 +184,7 @@ def find_configuration_changes(
         {path: content for path, content in blobs.items() if content is not None},
         {path: content for path in paths if (content := _read_present(root / path)) is not None},
     )
-    return (*told, *compare_environments(start, _read_changed(root, commit)))
+    return (*told, *compare_environments(start, _read_changed(root, commit, start)))
 
 
 def _read_present(place: Path) -> bytes | None:
@@ -194,13 +194,13 @@ def _read_present(place: Path) -> bytes | None:
     return None
 
 
-def _read_changed(root: Path, commit: str) -> dict[str, tuple[bytes | None, bytes | None]]:
+def _read_changed(root: Path, commit: str, folder: str) -> dict[str, tuple[bytes | None, bytes | None]]:
     """Return what changed since a commit, or is new, of the files that matter to the judge's environment."""
     failing = f"git cannot tell what changed since {commit[:12]}"
     listed = split_paths(git.ask_git(root, "diff", "--name-status", "--no-renames", "-z", commit, failing=failing))
     new = split_paths(git.ask_git(root, "ls-files", "--others", "--exclude-standard", "-z", failing=failing))
     statuses = dict(zip(listed[1::2], listed[::2], strict=True)) | dict.fromkeys(new, "A")
-    wanted = (path for path, status in statuses.items() if matters_to_environment(path, is_new=status == "A"))
+    wanted = (path for path, status in statuses.items() if matters_to_environment(path, folder, is_new=status == "A"))
     return {
         path: (
             git.read_blob(root, commit, path) if statuses[path] != "A" else None,

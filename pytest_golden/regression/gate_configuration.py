@@ -71,7 +71,6 @@ _MODULES = sys.stdlib_module_names | {
     *("pydantic", "pydantic_core", "yaml", "_yaml", "junit_xml", "sqlalchemy", "alembic", "rich", "filelock"),
     *("sitecustomize", "usercustomize"),
 }
-_IMPORT_ROOTS = frozenset({".", "src"})
 _ENDINGS = frozenset({".py", ".pyc", ".pyd", ".so", ".pth"})
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*")
 _ENTRY_POINTS = "pytest11"
@@ -181,34 +180,41 @@ def _compare_conftests(path: str, base: bytes | None, head: bytes | None) -> Ite
         yield _weaken(path, f"changed what it does in the gate: {name_some(changed, _MOST_NAMED)}")
 
 
-def matters_to_environment(path: str, *, is_new: bool) -> bool:
-    """Tell whether a changed file may say what is installed or imported where the gate runs, by its path from the root."""
+def matters_to_environment(path: str, folder: str, *, is_new: bool) -> bool:
+    """Tell whether a changed file may say what is installed or imported where the gate runs, by its path from the root.
+
+    `folder` is where the gate runs. Only files there and above it count: a virtual environment below it is full of others.
+    """
     place = PurePosixPath(path)
-    return _is_packaging(place) or (is_new and place.suffix in _ENDINGS)
+    return _is_packaging(place, folder) or (is_new and _name_imported(place, folder) is not None)
 
 
-def _is_packaging(place: PurePosixPath) -> bool:
-    return _PACKAGING.fullmatch(place.name) is not None or (
-        place.suffix == ".txt" and place.parent.name == "requirements"
-    )
+def _is_packaging(place: PurePosixPath, folder: str) -> bool:
+    is_listed = place.suffix == ".txt" and place.parent.name == "requirements"
+    beside = place.parent.parent if is_listed else place.parent
+    return beside in _list_places(folder) and (is_listed or _PACKAGING.fullmatch(place.name) is not None)
+
+
+def _name_imported(place: PurePosixPath, folder: str) -> str | None:
+    """Return the name of a module that Python may find without any setting; None if it finds none."""
+    module = place.parent if place.name == "__init__.py" else place
+    roots = {str(root / inside) for root in _list_places(folder) for inside in ("", "src")}
+    return module.name.partition(".")[0] if place.suffix in _ENDINGS and str(module.parent) in roots else None
 
 
 def compare_environments(folder: str, changed: Mapping[str, tuple[bytes | None, bytes | None]]) -> Iterator[Weakening]:
     """Yield what a change does to the modules and distributions that the judge is made of.
 
     Args:
-        folder: where the gate runs; modules there and in the checkout's root may be imported.
+        folder: where the gate runs.
         changed: the content before and now, None where there is none, of each changed file that matters to environments.
     """
-    roots = _IMPORT_ROOTS | {folder}
     for path, (was, now) in sorted(changed.items()):
         place = PurePosixPath(path)
-        if was is None and place.suffix in _ENDINGS:
-            is_package = place.name == "__init__.py"
-            name = place.parent.name if is_package else place.name.partition(".")[0]
-            if str(place.parent.parent if is_package else place.parent) in roots and name in _MODULES:
-                yield _weaken(path, f"is new, and would be imported instead of the {name} that the judge uses")
-        if _is_packaging(place):
+        name = _name_imported(place, folder) if was is None else None
+        if name in _MODULES:
+            yield _weaken(path, f"is new, and would be imported instead of the {name} that the judge uses")
+        if _is_packaging(place, folder):
             yield from _compare_packaging(path, was or b"", now or b"")
 
 
