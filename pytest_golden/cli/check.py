@@ -246,7 +246,7 @@ def _describe(plan: Plan, root: Path) -> Iterator[str]:
     limits += [] if project.memory_limit is None else [format_size(project.memory_limit)]
     limits += [] if project.cpu_limit is None else [f"{format_duration(project.cpu_limit)} of CPU time"]
     limits += [] if project.max_slowdown is None else [f"{project.max_slowdown:g} times its own median"]
-    limits += [] if project.network else ["no network"]
+    limits += {False: ["no network"], "host": ["the network of this machine"]}.get(project.network, [])
     yield f"in {folder}, {', '.join(limits)}"
     if project.expected_outcome != "success":
         yield f"must end as {project.expected_outcome}"

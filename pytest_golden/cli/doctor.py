@@ -216,6 +216,12 @@ def examine_sandbox(root: Path, view: str) -> Iterator[Finding]:
     told = "; ".join(filter(None, [f"{abilities.seal}: {told}", abilities.seal_reason]))
     seal_state, advice = (State.GOOD, "") if is_sealed else (State.LIMITED, abilities.advice)
     yield Finding("seal", seal_state, told, advice)
+    if is_sealed:
+        is_own = abilities.network == "own"
+        told = "own: `network: true` reaches no server of this machine" if is_own else ""
+        told = told or f"host: `network: true` reaches the servers of this machine; {abilities.network_reason}"
+        advice = "" if is_own else "install slirp4netns, or declare `network: false` where no network is needed"
+        yield Finding("network", State.GOOD if is_own else State.LIMITED, told, advice)
     yield Finding("limits", State.GOOD, ", ".join(abilities.limits))
     yield Finding("scratch", State.GOOD, f"in {abilities.scratch}")
 

@@ -25,7 +25,9 @@ def main() -> None:
         listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=BACKLOG)
         socket.send_fds(channel, [b"listener"], [listener.fileno()])
     except OSError as error:
-        channel.send(b"trouble " + str(error).encode())
+        # In a network that outlives a command only the socket of an earlier command can have the port, and it still serves.
+        if error.errno != errno.EADDRINUSE:
+            channel.send(b"trouble " + str(error).encode())
     # Python ignores these, and what is ignored would stay ignored in the pipeline.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

@@ -253,17 +253,20 @@ class RunnerCommand:
 class GatewayAbilities(Shape):
     """What the gateway uses on this machine, and why.
 
-    `view` is `overlay` or `copy`; `seal` is `namespaces` or `none`; `limits` names the limits that are enforced. The
-    rest are texts for people, empty where there is nothing to say: where scratch lies, why it is not the better view or
-    seal, and how to get that.
+    `view` is `overlay` or `copy`; `seal` is `namespaces` or `none`; `limits` names the limits that are enforced;
+    `network` is `own`, or `host` where pipelines with `network: true` reach the servers of this machine. The rest are
+    texts for people, empty where there is nothing to say: where scratch lies, why it is not the better view, seal or
+    network, and how to get that.
     """
 
     view: str
     seal: str
     limits: tuple[str, ...]
+    network: str = "host"
     scratch: str = field(default="", metadata=_HIDDEN)
     view_reason: str = field(default="", metadata=_HIDDEN)
     seal_reason: str = field(default="", metadata=_HIDDEN)
+    network_reason: str = field(default="", metadata=_HIDDEN)
     advice: str = field(default="", metadata=_HIDDEN)
 
     @property
@@ -272,7 +275,9 @@ class GatewayAbilities(Shape):
         """Return all there is to say as sentences, how to get better last."""
         scratch = f"scratch in {self.scratch}" if self.scratch else ""
         advice = f"to get better: {self.advice}" if self.advice else ""
-        return tuple(text for text in (self.view_reason, self.seal_reason, scratch, advice) if text)
+        network = f"pipelines with `network: true` reach the servers of this machine: {self.network_reason}"
+        told = (self.view_reason, self.seal_reason, network if self.network_reason else "", scratch, advice)
+        return tuple(filter(None, told))
 
 
 class Gateway(Protocol):

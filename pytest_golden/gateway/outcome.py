@@ -15,6 +15,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.execution import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_streams, write_log
 from pytest_golden.gateway.model import Ending, OutputFinding, PatternVerdict, PipelineOutcome, Problem, WriteSet
+from pytest_golden.gateway.own_network import explain_refused
 from pytest_golden.gateway.write_set import MOST_HOLES_BYTES, UNREAD, WrittenFiles
 from pytest_golden.manifest.units import ExpectedKind
 from pytest_golden.trajectory.building import build_trajectory
@@ -81,7 +82,10 @@ def build_outcome(
         command=tuple(redact(argument) for argument in command),
     )
     outcome = replace(outcome, log_path=_write_log(executed, keeping))
-    missed = prepared.hidden.explain_missing_files(outcome.stdout, outcome.stderr) if outcome.exit_code else ()
+    missed: tuple[str, ...] = ()
+    if outcome.exit_code:
+        missed = prepared.hidden.explain_missing_files(outcome.stdout, outcome.stderr)
+        missed += explain_refused(outcome.stdout, outcome.stderr) if prepared.own_loopback else ()
     readings = [read_golden_steps(prepared.steps_file)]
     if readers:
         from pytest_golden.trajectory.readers.engine_reports import read_all

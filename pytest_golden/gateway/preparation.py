@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.gateway import view as views
 from pytest_golden.gateway.model import Problem
+from pytest_golden.gateway.own_network import mount_resolver
 from pytest_golden.gateway.resolution import ProjectUnusableError, find_prefix, write_stand_ins
 from pytest_golden.gateway.runners.runner import find_missing_modules
 from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below, find_sockets
@@ -40,7 +41,7 @@ FIXED = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "SOURCE_DATE_E
 class Prepared:
     """Everything that a launch of this project needs. `prefix` stands before every command line; empty without a seal.
 
-    With a `handover` each command hands a socket of its network out before it starts. `hidden` are the folders of
+    `own_network` tells that it reaches the internet but not this machine. With a `handover` each command hands a socket of its network out before it starts. `hidden` are the folders of
     this machine that the seal hides.
     """
 
@@ -51,12 +52,18 @@ class Prepared:
     environment: Mapping[str, str]
     steps_file: Path
     handover: Handover | None = None
+    own_network: bool = False
     hidden: HiddenPlaces = field(default_factory=HiddenPlaces)
 
     @property
     def is_sealed(self) -> bool:
         """Tell whether namespaces stand around the pipeline."""
         return bool(self.prefix)
+
+    @property
+    def own_loopback(self) -> bool:
+        """Tell whether its loopback is not this machine's."""
+        return self.is_sealed and (self.own_network or not self.project.config.network)
 
     @property
     def host_folder(self) -> str:
@@ -89,10 +96,12 @@ def prepare(
     masked_roots: Iterable[Path],
     environ: Mapping[str, str],
     stand_ins: Mapping[str, bytes] | None = None,
+    resolver: Path | None = None,
 ) -> Prepared:
     """Make the view, the private folders and the environment in an empty scratch folder.
 
-    `stand_ins` are contents that the view has in the place of the project's own files, by relative path.
+    `stand_ins` are contents that the view has in the place of the project's own files, by relative path. `resolver` is
+    the resolv.conf of a network of its own, if the project is launched in one.
 
     Raises:
         ProjectUnusableError: the project declares what only a seal can provide.
@@ -114,6 +123,7 @@ def prepare(
     if seal is not None:
         mounts += [*_own_environment(project, seal), *_masks(masked_roots), *_withheld(project, fingerprint)]
         mounts += [*_declared_mounts(project.mounts, folder, overlay=overlay), *passed]
+        mounts += [] if resolver is None else mount_resolver(resolver)
         prefix, hidden = _seal_in(seal, project, view, private, mounts)
     environment = build_environment(
         project,
@@ -123,7 +133,9 @@ def prepare(
         steps_file=f"{temporary}/{_STEPS_NAME}",
         runner=command.environment,
     )
-    return Prepared(project, folder, view, prefix, environment, private.temporary / _STEPS_NAME, hidden=hidden)
+    steps_file = private.temporary / _STEPS_NAME
+    own_network = resolver is not None
+    return Prepared(project, folder, view, prefix, environment, steps_file, own_network=own_network, hidden=hidden)
 
 
 def _seal_in(
@@ -134,7 +146,7 @@ def _seal_in(
         private,
         view.mount_arguments(),
         inner,
-        network=project.config.network,
+        network=bool(project.config.network),
         working_folder=view.seen_at,
         shared_memory_bytes=project.config.memory_limit or SHARED_MEMORY_BYTES,
         sockets=find_sockets(),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GatewayError
 from pytest_golden.gateway.model import Ending
+from pytest_golden.gateway.own_network import NetworkHelper, find_closed_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 INTERRUPT_GRACE_SECONDS = 3.0
 TERMINATE_GRACE_SECONDS = 2.0
+#: What a supervisor says when it has made a network of its own.
+NETWORK_IS_MADE = "network"
 _SCRIPT = Path(__file__).with_name("supervisor_child.py")
 
 #: The port that exporters use by default; in a network that was just made nothing else has taken it.
@@ -66,13 +69,32 @@ class Exit:
 
 
 class Supervisor:
-    """A process that runs launches one at a time and kills all that is left when this object, or we, are gone."""
+    """A process that runs launches one at a time and kills all that is left when this object, or we, are gone.
 
-    def __init__(self) -> None:
+    With `own_network` all that it launches is in a network of its own, which does not reach this machine.
+    """
+
+    def __init__(self, *, own_network: bool = False) -> None:
+        self._has_own_network = own_network
+        self._helper: NetworkHelper | None = None
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+
+    def start(self) -> None:
+        """Start it now; else the first launch does.
+
+        Raises:
+            GatewayError: it cannot be started, or can have no network of its own here.
+        """
+        with self._lock:
+            self._start()
+
+    @property
+    def pid(self) -> int | None:
+        """Return its process id, None while it is not running."""
+        return None if self._process is None else self._process.pid
 
     def run(self, launch: Launch, handover: Handover | None = None) -> Exit:
         """Run a launch to its end. A Ctrl-C stops it step by step and the ending is `INTERRUPTED`.
@@ -108,17 +130,21 @@ class Supervisor:
         """End the supervisor and whatever it still runs; safe to call twice."""
         if self._socket is not None:
             self._socket.close()
+        if self._helper is not None:
+            self._helper.close()
         if self._process is not None:
             self._process.wait()
-        self._socket, self._process = None, None
+        self._socket, self._process, self._helper = None, None, None
 
     def _start(self) -> socket.socket:
-        if self._socket is not None:
+        if self._socket is not None and (self._helper is None or self._helper.is_alive):
             return self._socket
+        self.close()
+        closed = find_closed_addresses() if self._has_own_network else ()
         ours, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SCRIPT)],
+                [sys.executable, "-I", "-S", str(_SCRIPT), *closed],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 cwd="/",
@@ -130,7 +156,21 @@ class Supervisor:
         finally:
             theirs.close()
         self._socket = ours
+        if closed:
+            self._open_network(ours, self._process.pid)
         return ours
+
+    def _open_network(self, control: socket.socket, pid: int) -> None:
+        try:
+            trouble = control.recv(1 << 16).decode("utf-8", "replace").strip()
+            if trouble != NETWORK_IS_MADE:
+                raise GatewayError(f"no network can be made: {trouble or 'the process supervisor ended'}")
+            self._helper = NetworkHelper(pid)
+        except OSError as error:
+            raise GatewayError(f"no network can be made: {error}") from error
+        finally:
+            if self._helper is None:
+                self.close()
 
     def _wait(self, control: socket.socket, handover: Handover | None) -> dict[str, Any]:
         received = b""

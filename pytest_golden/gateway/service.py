@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from pytest_golden.gateway.model import (
     require_execution,
 )
 from pytest_golden.gateway.outcome import Keeping, add_findings, build_outcome, explain_os_error, outcome_not_started
+from pytest_golden.gateway.own_network import write_resolver
 from pytest_golden.gateway.preparation import Prepared, build_path_variable, find_missing, passed_variables, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, find_prefix, resolve_project
@@ -114,6 +116,9 @@ class ExecutionGateway:
         self._reads = reads
         self._machine = Machine(view, self._roots)
         self._supervisor = Supervisor()
+        self._online = Supervisor(own_network=True)
+        self._online_lock = threading.Lock()
+        self._why_not_online: str | None = None
         self._frozen: dict[str, tuple[GoldenProjectConfig, ResolvedProject | ProjectUnusableError]] = {}
         self._last_look: tuple[Path, Fingerprint] | None = None
         self._running: tuple[Path, Redactor] | None = None
@@ -127,6 +132,7 @@ class ExecutionGateway:
     def close(self) -> None:
         """End the supervisor and remove all scratch; safe to call twice."""
         self._supervisor.close()
+        self._online.close()
         self._machine.close()
         if self._reads is not None:
             self._reads.close()
@@ -134,10 +140,15 @@ class ExecutionGateway:
     def interrupt(self) -> None:
         """Stop the pipeline that runs now, if one does; may be called from another thread."""
         self._supervisor.interrupt()
+        self._online.interrupt()
 
     def describe(self) -> GatewayAbilities:
-        """Say which view and seal are used on this machine, why, and how to get better."""
-        return self._machine.describe()
+        """Say which view, seal and network are used on this machine, why, and how to get better."""
+        abilities = self._machine.describe()
+        if abilities.seal == "none":
+            return abilities
+        trouble = self._open_network()
+        return replace(abilities, network="host" if trouble else "own", network_reason=trouble)
 
     def present_step(self) -> str | None:
         """Return the step that the running pipeline has reached; may be called from another thread."""
@@ -227,13 +238,26 @@ class ExecutionGateway:
         require_execution(role, permissions)
         order = self._order(project)
         with self._prepared(order, self._machine.choose_place(order.project.project_dir)) as (prepared, _):
-            ready = execute(prepared, ("true",), self._supervisor, after=False)
+            supervisor = self._online if prepared.own_network else self._supervisor
+            ready = execute(prepared, ("true",), supervisor, after=False)
             if ready.problem is not None:
                 raise GatewayError(order.redactor.text(ready.message))
             announce(prepared.fill_in(order.command.argv), prepared.view.seen_at)
             environment = {**prepared.environment, "TERM": self._environ.get("TERM", "dumb")}
             shell = (sys.executable, "-I", "-S", shell_terminal.__file__, self._environ.get("SHELL", "/bin/sh"))
-            return shell_terminal.run_in_terminal(prepared.wrap(shell), prepared.host_folder, environment)
+            beside = supervisor.pid if prepared.own_network else None
+            return shell_terminal.run_in_terminal(prepared.wrap(shell), prepared.host_folder, environment, beside)
+
+    def _open_network(self) -> str:
+        """Have the network of `network: true` made, once; return an empty text, or why pipelines get this machine's."""
+        with self._online_lock:
+            if self._why_not_online is None:
+                try:
+                    self._online.start()
+                    self._why_not_online = ""
+                except GatewayError as error:
+                    self._why_not_online = str(error)
+            return self._why_not_online
 
     def _resolve(self, project: GoldenProjectConfig) -> ResolvedProject:
         config, known = self._frozen.get(project.name, (None, None))
@@ -299,7 +323,8 @@ class ExecutionGateway:
             if self._reads is not None:
                 self._reads.begin()
             try:
-                executed = execute(prepared, order.command.argv, self._supervisor)
+                supervisor = self._online if prepared.own_network else self._supervisor
+                executed = execute(prepared, order.command.argv, supervisor)
             finally:
                 self._running = None
             noted = {} if self._reads is None else {"reads": self._reads.end(order.project.project_dir)}
@@ -322,6 +347,7 @@ class ExecutionGateway:
         folder = place.scratch.new_folder()
         try:
             before = self._look_before(project.project_dir)
+            is_online = project.config.network is True and place.probe.seal is not None and not self._open_network()
             prepared = prepare(
                 project,
                 order.command,
@@ -332,6 +358,7 @@ class ExecutionGateway:
                 masked_roots=(*self._roots, project.project_dir),
                 environ=self._environ,
                 stand_ins=order.stand_ins,
+                resolver=write_resolver(folder) if is_online else None,
             )
             yield prepared, before
         finally:

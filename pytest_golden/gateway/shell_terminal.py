@@ -23,11 +23,14 @@ _CHUNK_BYTES = 1 << 16
 _KEYBOARD, _SCREEN = 0, 1
 
 
-def run_in_terminal(argv: Sequence[str], folder: str, environment: Mapping[str, str]) -> int:
-    """Run a command on a new terminal that is relayed to ours, and return its exit code, negative for a signal."""
+def run_in_terminal(argv: Sequence[str], folder: str, environment: Mapping[str, str], beside: int | None = None) -> int:
+    """Run a command on a new terminal that is relayed to ours, and return its exit code, negative for a signal.
+
+    With `beside` it runs in the network of that process.
+    """
     pid, relay = pty.fork()
     if pid == 0:
-        _become(argv, folder, environment)
+        _become(argv, folder, environment, beside)
     _pass_size_on(relay)
     before = signal.signal(signal.SIGWINCH, lambda *_: _pass_size_on(relay))
     try:
@@ -39,13 +42,28 @@ def run_in_terminal(argv: Sequence[str], folder: str, environment: Mapping[str, 
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _become(argv: Sequence[str], folder: str, environment: Mapping[str, str]) -> None:  # pragma: no cover - the child
+def _become(
+    argv: Sequence[str], folder: str, environment: Mapping[str, str], beside: int | None
+) -> None:  # pragma: no cover - the child
     try:
+        if beside is not None:
+            _enter_network(beside)
         os.chdir(folder)
         os.execve(argv[0], list(argv), dict(environment))
     except OSError as error:
         os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
     os._exit(127)
+
+
+def _enter_network(pid: int) -> None:  # pragma: no cover - the child
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    namespaces = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for kind in ("user", "net")]
+    for namespace in namespaces:
+        if libc.setns(namespace, 0):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        os.close(namespace)
 
 
 @contextmanager

@@ -53,12 +53,11 @@ def receive_spans(prepared: Prepared) -> Iterator[tuple[Prepared, tuple[SpanRead
 
 def _open(prepared: Prepared, stack: ExitStack) -> tuple[OtlpReceiver, Handover | None]:
     config = prepared.project.config
-    is_cut_off = prepared.is_sealed and not config.network
-    endpoint = f"http://{LOOPBACK}:{PORT}" if is_cut_off else None
+    endpoint = f"http://{LOOPBACK}:{PORT}" if prepared.own_loopback else None
     receiver = OtlpReceiver(service_name=config.name, folder=prepared.folder, endpoint=endpoint)
     stack.callback(receiver.discard)
     receiver.__enter__()
-    if not is_cut_off:
+    if not prepared.own_loopback:
         return receiver, None
     handover = Handover(receiver.adopt)
     stack.callback(handover.close)

@@ -7,15 +7,20 @@ of all it starts, so that double-forked daemons with a session of their own are 
 Standard input is a socket. Each line that comes in is a JSON object: `{"op": "run", ...}` with the fields of
 `process.Launch`, or `{"op": "interrupt"}` while one runs. Each `run` is answered by one line with the fields of
 `process.Exit`. A descriptor that comes before a `run` is for what it launches; GOLDEN_HANDOVER names its number there.
+
+With addresses as arguments (`192.0.2.2/32`) it makes a network of its own, in which these cannot be reached, and says
+`network`, or what went wrong, in a first line.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -24,6 +29,8 @@ from typing import Any
 PR_SET_CHILD_SUBREAPER = 36
 KEYCTL_JOIN_SESSION_KEYRING = 1
 KEYCTL_NUMBERS = {"x86_64": 250, "aarch64": 219}
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+SIOCADDRT, RTF_UP, RTF_HOST, RTF_REJECT = 0x890B, 0x1, 0x4, 0x200
 POLL_SECONDS = 0.05
 SETTLE_SECONDS = 10.0
 SEAL_SETTLE_SECONDS = 0.02
@@ -43,6 +50,38 @@ def become_subreaper() -> None:
         if keyctl is not None:
             # A session keyring of its own: the user's may hold keys to elsewhere.
             libc.syscall(keyctl, KEYCTL_JOIN_SESSION_KEYRING, None)
+
+
+def make_own_network(closed: list[str]) -> str:
+    """Move to a network of our own in which some addresses cannot be reached; return `network`, or what went wrong."""
+    import ctypes
+
+    user, group = os.geteuid(), os.getegid()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
+        return os.strerror(ctypes.get_errno())
+    try:
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+        for address in closed:
+            refuse_route(*address.split("/"))
+    except OSError as error:
+        return str(error)
+    return "network"
+
+
+def refuse_route(address: str, length: str) -> None:
+    """Make a range of IPv4 addresses unreachable; `man 7 netdevice` and <linux/route.h> have the structure."""
+    mask = (0xFFFFFFFF << 32 - int(length)) & 0xFFFFFFFF
+    target, any_way, mask_field = (
+        struct.pack("=HH4s8x", socket.AF_INET, 0, raw)
+        for raw in (socket.inet_aton(address), bytes(4), mask.to_bytes(4, "big"))
+    )
+    flags = RTF_UP | RTF_REJECT | (RTF_HOST if length == "32" else 0)
+    entry = struct.pack("L16s16s16sHhLPhPLLH", 0, target, any_way, mask_field, flags, *[0] * 8)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        fcntl.ioctl(asked, SIOCADDRT, entry)
 
 
 def parents() -> dict[int, int]:
@@ -378,6 +417,8 @@ def main() -> None:
         signal.signal(number, lambda *_: None)
     control = socket.socket(fileno=0)
     try:
+        if sys.argv[1:]:
+            control.sendall(make_own_network(sys.argv[1:]).encode() + b"\n")
         serve(control)
     except OSError:
         pass

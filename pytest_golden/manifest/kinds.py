@@ -336,6 +336,17 @@ def _check_flag(value: Any) -> bool:
     return plain
 
 
+def _check_network(value: Any) -> bool | str:
+    plain = bare(value)
+    if isinstance(plain, bool):
+        return plain
+    if plain == "loopback":
+        return False
+    if plain != "host":
+        raise wrong(f"{show(value)} is neither true nor false nor host; write one of them, without quotes")
+    return "host"
+
+
 def _check_count(value: Any) -> int:
     plain = bare(value)
     if isinstance(plain, bool) or not isinstance(plain, int) or not 0 <= plain <= _LARGEST_COUNT:
@@ -512,6 +523,7 @@ NAME = Kind(check_name, {"type": "string", "pattern": f"^{NAME_FORM}$", "maxLeng
 TAG = Kind(check_tag, {**NAME.schema, "not": {"enum": sorted(RESERVED_TAGS)}})
 VARIABLE = Kind(check_variable, {"type": "string", "pattern": r"^[^=\s]+$"})
 FLAG = Kind(_check_flag, {"type": "boolean"})
+NETWORK = Kind(_check_network, {"anyOf": [{"type": "boolean"}, {"enum": ["loopback", "host"]}]})
 COUNT = Kind(_check_count, {"type": "integer", "minimum": 0})
 VERSION = Kind(_check_version, {"const": VERSION_NUMBER})
 DAY = Kind(_check_date, {"type": "string", "format": "date"})

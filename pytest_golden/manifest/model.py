@@ -204,7 +204,12 @@ class GoldenProjectConfig(Shape):
     memory_limit: int | None = declared(
         None, kinds.SIZE, "Resident memory of the whole process tree: bytes, or 500MB, 2GiB. null: no limit."
     )
-    network: bool = declared(True, kinds.FLAG, "false cuts the network off, except loopback inside the view.")
+    network: bool | Literal["host"] = declared(
+        True,
+        kinds.NETWORK,
+        "false, or loopback: only a loopback of its own. true: the internet, without the servers of this machine where"
+        " slirp4netns is installed. host: all that this machine reaches.",
+    )
     venv: str | None = declared(
         None, TEXT, "The project's virtual environment, first on PATH. Default: the environment of the gate."
     )

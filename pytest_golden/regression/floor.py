@@ -32,6 +32,7 @@ _TOLERANCES = ("absolute_tolerance", "relative_tolerance")
 # The sign of a change that asks less.
 _BOUNDS = {"min_rows": -1, "min_bytes": -1, "max_rows": 1, "max_bytes": 1}
 _MOUNT_MODES = ("read", "copy", "write")
+_NETWORKS = (False, True, "host")
 _STRICTNESS = ("allow", "warn", "fail")
 
 
@@ -102,8 +103,10 @@ def _compare_floor(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterat
     if changed:
         message = f"set_env changed: {', '.join(changed)}"
         yield Weakening(new.name, WeakeningKind.ENVIRONMENT, message, ", ".join(old.set_env), ", ".join(new.set_env))
-    if new.network and not old.network:
-        yield Weakening(new.name, WeakeningKind.NETWORK, "network was switched on", "false", "true")
+    if _NETWORKS.index(new.network) > _NETWORKS.index(old.network):
+        was, now = (str(network).lower() for network in (old.network, new.network))
+        message = "network was switched on" if now == "true" else f"network was widened from {was} to {now}"
+        yield Weakening(new.name, WeakeningKind.NETWORK, message, was, now)
     if _STRICTNESS.index(new.unexpected_files) < _STRICTNESS.index(old.unexpected_files):
         message = f"unexpected_files was loosened from {old.unexpected_files} to {new.unexpected_files}"
         kind = WeakeningKind.UNEXPECTED_FILES

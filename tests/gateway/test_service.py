@@ -414,7 +414,7 @@ def test_interrupt_while_a_run_is_prepared_is_a_fact(
 def test_supervisor_that_was_killed_costs_one_run(
     open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
 ) -> None:
-    gateway, project = open_gateway(view="copy"), make_project("true")
+    gateway, project = open_gateway(view="copy"), make_project("true", network="host")
     before = set(psutil.Process().children())
     assert run_guarded(gateway, project).ending is Ending.EXITED
     (supervisor,) = set(psutil.Process().children()) - before

@@ -87,6 +87,7 @@ def test_texts_become_values() -> None:
     assert project.command == ("odibi", "run", "{path} x")
     assert (project.timeout, project.cpu_limit, project.memory_limit) == (5400.0, 300.0, 2**31)
     assert project.set_env == {"TZ": "UTC", "N": "3", "RATE": "0.5"}
+    assert [GoldenProjectConfig("a", "b", network=word).network for word in ("loopback", "host")] == [False, "host"]  # type: ignore[arg-type]
     assert project.mounts == (Mount("/data/lake", "copy"), Mount("/ref", "read"))
     assert project.before == (("python", "make_seed.py"), ("touch", "a b"))
     assert project.quarantine == Quarantine(date(2026, 12, 31), "flaky upstream")

@@ -46,6 +46,8 @@ LOOSENINGS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("retries", {}, {"retries": 2}),
     ("skip_if_missing", {}, {"skip_if_missing": ["dbt"]}),
     ("network", {"network": False}, {}),
+    ("network", {"network": "loopback"}, {"network": "host"}),
+    ("network", {}, {"network": "host"}),
     ("mounts", {}, {"mounts": [{"path": "/data", "mode": "read"}]}),
     ("mounts", {"mounts": [{"path": "/data"}]}, {"mounts": [{"path": "/data", "mode": "write"}]}),
     ("quarantine", {}, quarantine(1)),
@@ -83,6 +85,8 @@ TIGHTENINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"retries": 2}, {}),
     ({"skip_if_missing": ["dbt", "odibi"]}, {"skip_if_missing": ["odibi"]}),
     ({}, {"network": False}),
+    ({"network": "host"}, {}),
+    ({"network": False}, {"network": "loopback"}),
     ({"mounts": [{"path": "/data", "mode": "write"}]}, {"mounts": [{"path": "/data", "mode": "read"}]}),
     ({"mounts": [{"path": "/data"}]}, {}),
     (quarantine(2), quarantine(1)),
@@ -111,6 +115,8 @@ def test_tightening_and_words_for_people_are_nothing(old: dict[str, Any], new: d
 def test_messages_say_from_what_to_what() -> None:
     (timeout,) = compare({"timeout": 600}, {"timeout": 1200})
     assert (timeout.message, timeout.base, timeout.head) == ("timeout was raised from 10m to 20m", "10m", "20m")
+    (network,) = compare({}, {"network": "host"})
+    assert (network.message, network.base, network.head) == ("network was widened from true to host", "true", "host")
     (command,) = compare({}, {"command": ["make", "a b"]})
     assert command.message == "command changed from none to make 'a b'"
 

@@ -36,6 +36,14 @@ def test_header_says_what_is_declared_and_how_it_is_sealed(mixed: Workspace) -> 
     mixed.run("-k", "fine", "--no-header").stdout.no_fnmatch_line("golden sandbox*")
 
 
+def test_header_says_why_pipelines_reach_the_servers_of_this_machine(
+    mixed: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/no-such-folder")
+    result = mixed.run("-k", "fine")
+    result.stdout.fnmatch_lines(["  pipelines with `network: true` reach*: slirp4netns is not installed"])
+
+
 def test_quiet_writes_what_is_not_fine_and_one_count(mixed: Workspace) -> None:
     result = mixed.run("-q", "--tb=no", "test_other.py")
     lines = [line for line in result.outlines if line.strip()]
