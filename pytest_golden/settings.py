@@ -183,6 +183,14 @@ SETTINGS: Sequence[Setting] = (
         metavar="URL",
     ),
     Setting(
+        "golden-fleet-trusted",
+        "Accept that whoever reaches the cluster's network, pipelines included, can run code on every worker. Not in addopts.",
+        "switch",
+        default=False,
+        has_ini=False,
+        has_environment=False,
+    ),
+    Setting(
         "golden-workspace",
         "Run the projects of this folder instead of those in the manifest's workspace_root, as `golden verify` does.",
         "path",
@@ -229,6 +237,7 @@ class GoldenSettings:
     shard: str | None
     shard_plan: Path | None
     gateway: str | None
+    fleet_trusted: bool
     workspace: Path | None
     python: Path | None
 
@@ -353,12 +362,18 @@ def refuse_unasked_update(*, update: bool, arguments: Sequence[str], environment
                 f"run it where a person sees the difference, and commit golden_baselines."
             )
             raise ValueError(message)
-    if not _is_typed(setting, arguments, environment):
-        message = (
-            f"{setting.flag} in addopts is refused, because every run would accept its own outputs: "
-            "give it on the command line."
-        )
-        raise ValueError(message)
+    _require_typed(setting, "every run would accept its own outputs", arguments, environment)
+
+
+def refuse_untyped_trust(*, trusted: bool, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Refuse a trusted fleet that nobody typed.
+
+    Raises:
+        ValueError: the flag is in addopts.
+    """
+    if trusted:
+        why = "a change could send its pipelines to any cluster"
+        _require_typed(_BY_NAME["golden-fleet-trusted"], why, arguments, environment)
 
 
 def split_flags(word: str) -> list[str]:
@@ -400,6 +415,12 @@ def prefer_given_base(
         return None if yields and key == setting.key else flag(key)
 
     return find_flag
+
+
+def _require_typed(setting: Setting, why: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    if not _is_typed(setting, arguments, environment):
+        message = f"{setting.flag} in addopts is refused, because {why}: give it on the command line."
+        raise ValueError(message)
 
 
 def _is_typed(setting: Setting, arguments: Sequence[str], environment: Mapping[str, str]) -> bool:

@@ -46,6 +46,7 @@ def test_nothing_said_gives_the_defaults() -> None:
         "learning": "on",
         "update": False,
         "reads": False,
+        "fleet_trusted": False,
     }
 
 

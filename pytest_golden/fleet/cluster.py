@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import logging
+import pickletools
 import re
 import sys
 import threading
 import warnings
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import dask
 from dask.utils import parse_timedelta
-from distributed import Client, KilledWorker
+from distributed import Client
+from distributed.protocol.pickle import dumps
 from distributed.security import Security
+from distributed.utils import LoopRunner, sync
 
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GatewayError, SettingsError
@@ -34,6 +37,11 @@ _ANSWER_SECONDS = 10.0
 _PULSE_SECONDS = 2.0
 _WORKERS_KEY = "distributed.scheduler.no-workers-timeout"
 _WORKERS_SECONDS = 300.0
+_CALL_SECONDS = 120.0
+#: How the cluster may write what is read here; Dask's other ways are pickles.
+_PLAIN = ["msgpack"]
+_THREAD = "golden-fleet"
+_KILLED = "KilledWorker"
 _CANCELLED = (asyncio.CancelledError, concurrent.futures.CancelledError)
 DEFAULT_PORT = 8786
 _SCHEMES = {"dask": "tcp", "dask+tls": "tls"}
@@ -68,12 +76,12 @@ class Cluster:
         """
         # We report the loss of a scheduler ourselves, for each project that it concerns.
         for name in ("distributed", "distributed.client"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         _require_certificates(url, address)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="pytest-golden")
+                client = _make_client(address)
         except (OSError, RuntimeError, ValueError, TypeError) as error:
             raise SettingsError(
                 f"--golden-gateway: no Dask scheduler answers at {url} ({_first_line(error)}): is it running, is this its "
@@ -97,8 +105,10 @@ class Cluster:
         threads = sum(workers.values())
         return f"{count_of(len(workers), 'worker')} with {count_of(threads, 'thread')} at {self._url}"
 
-    def submit(self, function: Callable[..., object], *arguments: object, key: str, priority: int) -> Errand:
-        """Send an errand, preferably to workers that were not left out; an idle one may still take it over.
+    def submit(
+        self, function: Callable[..., bytes], *arguments: object, read: Callable[[Any], Any], key: str, priority: int
+    ) -> Errand:
+        """Send an errand, preferably to workers that were not left out; an idle one may still take it over. `read` reads its answer.
 
         Raises:
             GatewayError: the scheduler is gone.
@@ -110,7 +120,7 @@ class Cluster:
             future = self._client.submit(function, *arguments, key=key, priority=priority, pure=False, **to)
         except Exception:
             raise self._lose() from None
-        return Errand(future)
+        return Errand(future, read)
 
     def wait(self, errand: Errand) -> None:
         """Wait until an errand has ended, with an answer or an error.
@@ -137,16 +147,17 @@ class Cluster:
     def call(
         self, function: Callable[..., object], *arguments: object, workers: Iterable[str] | None = None
     ) -> dict[str, Any]:
-        """Call a function on workers while they run tasks; return by worker its result, or the error that it raised.
+        """Call a function on workers while they run tasks; return by worker its result. Workers that fail are left out.
 
         Raises:
             GatewayError: the scheduler is gone.
         """
         chosen = None if workers is None else list(workers)
-        told: dict[str, Any] = self._ask(
-            self._client.run, function, *arguments, workers=chosen, on_error="return", callback_timeout=120.0
-        )
-        return told
+        # `Client.run` loads the errors of workers as pickles.
+        message = {"op": "run", "function": dumps(function), "args": dumps(arguments), "wait": True}
+        ask = partial(self._client.scheduler.broadcast, msg=message, workers=chosen, on_error="ignore")
+        told = self._ask(ask, callback_timeout=_CALL_SECONDS)
+        return {worker: one["result"] for worker, one in told.items() if one["status"] == "OK"}
 
     def leave_out(self, worker: str, reason: str) -> None:
         """Stop sending errands to a worker, and say why."""
@@ -243,6 +254,11 @@ class Cluster:
         self._require_presence()
         try:
             return self._client.sync(method, *arguments, callback_timeout=callback_timeout, **named)
+        except TypeError:
+            message = (
+                f"the cluster at {self._url} answered with objects, which are not loaded here: find out who reaches it"
+            )
+            raise GatewayError(message) from None
         except Exception:
             raise self._lose() from None
 
@@ -268,13 +284,14 @@ class Cluster:
 class Errand:
     """A task on the cluster. Its answer is fetched at once, since it would be lost with its worker.
 
-    `error` is what was raised instead of an answer, such as a `CancelledError`.
+    `answer` is what `read` makes of the bytes that came. `error` is what was raised instead, such as a `CancelledError`.
     """
 
-    def __init__(self, future: Future) -> None:
+    def __init__(self, future: Future, read: Callable[[Any], Any]) -> None:
         self.answer: Any = None
         self.error: BaseException | None = None
         self._future = future
+        self._read = read
         self._ended = threading.Event()
         future.add_done_callback(self._take)
 
@@ -295,7 +312,7 @@ class Errand:
 
     def _take(self, future: Future) -> None:
         try:
-            self.answer = future.result(timeout=_ANSWER_SECONDS)
+            self.answer = self._read(future.result(timeout=_ANSWER_SECONDS))
         except BaseException as error:
             if isinstance(error, TimeoutError) and not future.done():
                 # Its worker was lost before the answer was fetched, so it runs again.
@@ -314,7 +331,65 @@ class Errand:
     @property
     def was_killed(self) -> bool:
         """Tell whether the scheduler gave it up after losing several workers with it."""
-        return isinstance(self.error, KilledWorker)
+        return _KILLED in _list_words(self.error)
+
+    def explain(self) -> str:
+        """Return why there is no answer."""
+        if isinstance(self.error, GatewayError):
+            return str(self.error)
+        return f"a worker could not take it: {' '.join(_list_words(self.error))} (see the log of the workers)"
+
+
+def _make_client(address: str) -> Client:
+    """Return a client that loads no object that comes from the cluster, and shows nothing that workers print."""
+    _watch_pickles()
+    runner = LoopRunner(asynchronous=False)
+    runner.start()
+    try:
+        sync(runner.loop, _name_thread)
+        client = Client(
+            address,
+            loop=runner.loop,
+            timeout=_CONNECT_SECONDS,
+            set_as_default=False,
+            name="pytest-golden",
+            serializers=_PLAIN,
+            deserializers=_PLAIN,
+        )
+    finally:
+        # From here on the client alone keeps the loop running.
+        runner.stop()
+    for topic in ("print", "warn"):
+        client.subscribe_topic(topic, lambda _: None)
+    return client
+
+
+async def _name_thread() -> None:
+    threading.current_thread().name = _THREAD
+
+
+@cache
+def _watch_pickles() -> None:
+    sys.addaudithook(_refuse_objects)
+
+
+def _refuse_objects(event: str, arguments: tuple[Any, ...]) -> None:
+    """Refuse pickles that name a class or a function in the threads that read what comes from a cluster: to load one runs it."""
+    # Dask names the class of bytes in this way, and loads in another thread what is large.
+    if event != "pickle.find_class" or arguments == ("builtins", "bytes"):
+        return
+    if threading.current_thread().name.startswith((_THREAD, "Dask-Offload")):
+        raise TypeError(f"{'.'.join(arguments)} of a cluster is not loaded here")
+
+
+def _list_words(error: BaseException | None) -> list[str]:
+    """Return the words in an error of the cluster, which stays a pickle, and the text of another error."""
+    pickled = error.args[0] if error is not None and error.args else b""
+    if not isinstance(pickled, bytes):
+        return [type(error).__name__, str(error)]
+    with suppress(ValueError):
+        return [word for _, word, _ in pickletools.genops(pickled) if isinstance(word, str)]
+    return []
 
 
 def find_address(url: str) -> str:

@@ -9,16 +9,17 @@ import hashlib
 import os
 import pickle
 import zlib
+from base64 import b64decode
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.fleet import worker as on_worker
 from pytest_golden.fleet.cluster import explain_unlike, find_versions
-from pytest_golden.fleet.shipping import FleetSession, FleetTask, pack_workspace, relocate
+from pytest_golden.fleet.shipping import FleetSession, FleetTask, pack_workspace, read_answer, relocate
 from pytest_golden.gateway.execution import next_log_file
 from pytest_golden.gateway.model import Ending, GatewayAbilities, Problem, require_execution
 from pytest_golden.gateway.outcome import outcome_not_started
@@ -155,6 +156,7 @@ class FleetGateway:
             on_worker.run_attempt,
             find_versions(),
             task,
+            read=read_answer,
             key=f"golden-{self._plan.session.id}-{name}-{sending}",
             priority=priority,
         )
@@ -251,8 +253,8 @@ class FleetGateway:
     def _send_refused_again(self) -> None:
         """Send attempts again that a left-out worker returned, without waiting for their turn."""
         for sent in self._ahead.values():
-            given = sent.errand.answer
-            if _lacks_workspace(given) and self._cluster.is_left_out(given["worker"]):
+            answer: FleetAnswer | None = sent.errand.answer
+            if answer is not None and answer.lacks_workspace and self._cluster.is_left_out(answer.worker):
                 sent.refusals += 1
                 self._send_again(sent)
 
@@ -261,14 +263,13 @@ class FleetGateway:
         if sent.errand.error is not None:
             self._read_error(sent)
             return None
-        given = sent.errand.answer
-        if _lacks_workspace(given):
-            self._welcome((given["worker"],))
-            sent.refusals += self._cluster.is_left_out(given["worker"])
+        answer: FleetAnswer = sent.errand.answer
+        if answer.lacks_workspace:
+            self._welcome((answer.worker,))
+            sent.refusals += self._cluster.is_left_out(answer.worker)
             return None
-        if isinstance(given, dict):
-            raise GatewayError(explain_unlike({given["worker"]: given["unlike"]}))
-        answer: FleetAnswer = pickle.loads(given)
+        if answer.unlike:
+            raise GatewayError(explain_unlike({answer.worker: answer.unlike}))
         if answer.lost_on:
             raise _lost(answer.lost_on)
         return answer
@@ -279,20 +280,21 @@ class FleetGateway:
             message = "its task was cancelled on the cluster by someone else, or the cluster was restarted: run the gate again"
             raise GatewayError(message)
         if not errand.was_killed:
-            kind = type(errand.error).__name__
-            raise GatewayError(f"a worker could not take it: {kind}: {errand.error} (see the log of the workers)")
+            raise GatewayError(errand.explain())
         begun = self._cluster.find_metadata([on_worker.METADATA, self._plan.session.id, sent.name]) or ()
         if len(begun) >= on_worker.MOST_WORKERS:
             raise _lost(begun)
 
     def _receive(self, project: GoldenProjectConfig, answer: FleetAnswer) -> PipelineOutcome:
-        outcome = cast("PipelineOutcome", answer.outcome)
+        # A path that a worker names is none of this machine.
+        outcome = replace(cast("PipelineOutcome", answer.outcome), log_path=None)
         if not answer.log:
             return outcome
         file = next_log_file(self._plan.log_folder, project.name)
-        with suppress(OSError):
+        with suppress(OSError, ValueError, zlib.error):
+            log = zlib.decompress(b64decode(answer.log))
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(zlib.decompress(answer.log))
+            file.write_bytes(log)
             return replace(outcome, log_path=str(file))
         return outcome
 
@@ -324,12 +326,6 @@ class _Sent:
     refusals: int = 0
 
 
-def _lacks_workspace(given: Any) -> bool:
-    return isinstance(given, dict) and "lacks" in given
-
-
 def _lost(workers: Iterable[str]) -> GatewayError:
-    first, second, *_ = workers
-    return GatewayError(
-        f"its worker was lost twice, {first} and then {second}: look at their logs, and whether they had memory enough"
-    )
+    names = " and then ".join(workers)
+    return GatewayError(f"its worker was lost twice, {names}: look at their logs, and whether they had memory enough")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import secrets
 import stat
@@ -15,21 +16,22 @@ import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
 from pytest_golden.errors import GatewayError
 from pytest_golden.gate.state_folder import is_own_folder, make_own_folder
+from pytest_golden.gateway.model import PipelineOutcome
 from pytest_golden.gateway.scratch import remove_abandoned, remove_tree
 from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-    from typing import Any
 
-    from pytest_golden.gateway.model import PipelineOutcome, RunnerCommand
+    from pytest_golden.gateway.model import RunnerCommand
     from pytest_golden.regression.slowdown import SlowdownJudge
 
 #: The limit for what is sent through a scheduler, which holds all of it in memory.
@@ -76,17 +78,44 @@ class FleetTask:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetAnswer:
-    """The answer to an attempt on a worker.
+class FleetAnswer(Shape):
+    """The answer of a worker to an attempt. It travels as JSON, because loading a pickle runs whatever code it names.
 
-    `outcome` is None if it was not run again: `lost_on` names the workers that were lost with it. `log` is the whole log,
-    compressed with zlib.
+    `outcome` is None if it was not run: the worker is `unlike` the gate, it `lacks_workspace`, or the workers `lost_on` were
+    lost with it. `log` is the whole log, compressed with zlib, in base64.
     """
 
+    worker: str
     outcome: PipelineOutcome | None = None
-    log: bytes = b""
+    log: str = ""
     was_examined: bool = False
     lost_on: tuple[str, ...] = ()
+    unlike: str = ""
+    lacks_workspace: bool = False
+
+    def __post_init__(self) -> None:
+        if self.outcome is None and not (self.lost_on or self.unlike or self.lacks_workspace):
+            raise ValueError("outcome is missing")
+
+
+def write_answer(answer: FleetAnswer) -> bytes:
+    """Return an answer as JSON."""
+    return json.dumps(answer.to_dict()).encode("ascii")
+
+
+def read_answer(given: Any) -> FleetAnswer:
+    """Return the answer that a worker wrote as JSON.
+
+    Raises:
+        GatewayError: it is something else.
+    """
+    try:
+        return FleetAnswer.from_dict(json.loads(given))
+    except (TypeError, ValueError, RecursionError) as error:
+        message = (
+            f"a worker gave no answer that can be read ({error}): find out what runs there, and who reaches the cluster"
+        )
+        raise GatewayError(message) from None
 
 
 def pack_workspace(

@@ -12,6 +12,7 @@ import pickle
 import platform
 import threading
 import zlib
+from base64 import b64encode
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,18 +57,13 @@ _REFUSED_SECONDS = 5.0
 _ALIVE = frozenset({Status.running, Status.paused, Status.closing_gracefully})
 
 
-def run_attempt(versions: Mapping[str, str | None], task: bytes) -> bytes | dict[str, str]:
-    """Run one attempt and return its pickled answer; a dictionary of text if nothing ran, which any version can read.
-
-    It names the `worker`, and how it is `unlike` the gate or that it `lacks` the workspace.
-    """
+def run_attempt(versions: Mapping[str, str | None], task: bytes) -> bytes:
+    """Run one attempt and return its answer as JSON, which a gate of any version can read."""
     worker = get_worker()
     place = _Place(worker, str(worker.get_current_task()))
     unlike = describe_difference(versions, find_versions())
-    if unlike:
-        return {"worker": place.name, "unlike": unlike}
-    answer = _answer(place, pickle.loads(task))
-    return {"worker": place.worker.address, "lacks": "the workspace"} if answer is None else pickle.dumps(answer)
+    answer = shipping.FleetAnswer(place.name, unlike=unlike) if unlike else _answer(place, pickle.loads(task))
+    return shipping.write_answer(answer)
 
 
 async def receive_workspace(session_id: str, digest: str, archive: bytes) -> str | None:
@@ -108,13 +104,14 @@ def find_workspace(session: shipping.FleetSession) -> Workspace | None:
     return Workspace(root, baselines, is_shared=False)
 
 
-def _answer(place: _Place, task: shipping.FleetTask) -> shipping.FleetAnswer | None:
+def _answer(place: _Place, task: shipping.FleetTask) -> shipping.FleetAnswer:
+    address = place.worker.address
     room = _enter(place, task)
     if room is None:
-        return None
+        return shipping.FleetAnswer(address, lacks_workspace=True)
     lost_on = place.begin(task.session.id, task.name)
     if lost_on:
-        return shipping.FleetAnswer(lost_on=lost_on)
+        return shipping.FleetAnswer(address, lost_on=lost_on)
     project = task.project if room.workspace.is_shared else task.shipped_project
     with room.seat() as seat:
         seat.take(task, project)
@@ -123,7 +120,7 @@ def _answer(place: _Place, task: shipping.FleetTask) -> shipping.FleetAnswer | N
         told = f"what it wrote is not kept: worker {place.name} has a copy of the workspace"
         outcome = replace(outcome, warnings=(*outcome.warnings, told))
     log = _take_log(outcome)
-    return shipping.FleetAnswer(_say_where(outcome, place), log, was_examined=was_examined)
+    return shipping.FleetAnswer(address, _say_where(outcome, place), log, was_examined=was_examined)
 
 
 def _enter(place: _Place, task: shipping.FleetTask) -> Room | None:
@@ -173,13 +170,13 @@ def _ended_when_unwanted(place: _Place, room: Room, seat: Seat) -> Iterator[None
         watcher.join()
 
 
-def _take_log(outcome: PipelineOutcome) -> bytes:
+def _take_log(outcome: PipelineOutcome) -> str:
     if outcome.log_path is None:
-        return b""
+        return ""
     file = Path(outcome.log_path)
-    log = zlib.compress(file.read_bytes(), 1)
+    log = b64encode(zlib.compress(file.read_bytes(), 1))
     file.unlink()
-    return log
+    return log.decode("ascii")
 
 
 def _say_where(outcome: PipelineOutcome, place: _Place) -> PipelineOutcome:

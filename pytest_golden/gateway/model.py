@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_golden.errors import PermissionDeniedError
-from pytest_golden.values.shape import Count, Shape, form, in_form
+from pytest_golden.values.checking import check_mapping
+from pytest_golden.values.shape import Count, Shape, form, in_form, read_shape
 
 if TYPE_CHECKING:
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -166,12 +167,10 @@ class WriteSet(Shape):
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> WriteSet:
         """Read back what `to_dict` gave."""
-        files = mapping.get("files", {})
-        return cls(
-            created=tuple(mapping.get("created", ())),
-            changed=tuple(mapping.get("changed", ())),
-            removed=tuple(mapping.get("removed", ())),
-            files={path: WrittenFile(path, **facts) for path, facts in files.items()},
+        rest = dict(mapping)
+        files = check_mapping("files", rest.pop("files", {}))
+        return read_shape(
+            cls, rest, files={path: read_shape(WrittenFile, facts, path=path) for path, facts in files.items()}
         )
 
 
@@ -222,6 +221,12 @@ class PipelineOutcome(Shape):
     kept_view: str | None = None
     output_findings: tuple[OutputFinding, ...] = ()
     coloured_lines: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def _import_types() -> Mapping[str, Any]:
+        from pytest_golden.trajectory.model import Trajectory
+
+        return {"Trajectory": Trajectory}
 
     def __post_init__(self) -> None:
         # A plugged-in gateway may use the plain words.

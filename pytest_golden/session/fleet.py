@@ -14,15 +14,17 @@ import pytest
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.state_folder import choose_log_folder, find_store_place, list_store_files, prepare_state_folder
+from pytest_golden.regression.wording import name_some
 from pytest_golden.session.declared import name_session
 from pytest_golden.session.gateway import find_command, keep_baselines
 from pytest_golden.session.scheduler import is_distributed, is_worker
 from pytest_golden.storage.folder import STATE_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pytest_golden.gateway.model import Gateway
+    from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.session.earlier import EarlierRuns
     from pytest_golden.session.gateway import GoldenSession
     from pytest_golden.settings import GoldenSettings
@@ -65,6 +67,7 @@ def join_fleet(session: GoldenSession, earlier: EarlierRuns, say: Callable[[str]
     address = find_address(settings.gateway)
     _refuse_combinations(config, settings)
     _refuse_plugged_in(config)
+    _refuse_untrusted(settings, address, session.declared.projects.values())
     cluster = Cluster.connect(settings.gateway, address, partial(_say_at_once, config, say))
     try:
         return FleetFace(_make_gateway(session, earlier, cluster))
@@ -123,6 +126,26 @@ def _refuse_combinations(config: pytest.Config, settings: GoldenSettings) -> Non
     for option, (is_given, why) in refused.items():
         if is_given:
             raise SettingsError(f"{option} cannot be used with {_FLAG}, because {why}: leave one of them out.")
+
+
+def _refuse_untrusted(settings: GoldenSettings, address: str, projects: Iterable[GoldenProjectConfig]) -> None:
+    """Refuse a fleet whose network others can reach, unless a person trusts them all.
+
+    Raises:
+        SettingsError: the connection is not encrypted, or a pipeline has the network.
+    """
+    if settings.fleet_trusted:
+        return
+    networked = [project.name for project in projects if project.network]
+    reasons = [
+        *(() if address.startswith("tls:") else ("is used without TLS (dask+tls://)",)),
+        *((f"runs pipelines with a network ({name_some(networked, 3)}), which may reach it",) if networked else ()),
+    ]
+    if reasons:
+        raise SettingsError(
+            f"{_FLAG}: {settings.gateway} {' and '.join(reasons)}, and whoever reaches a Dask cluster can run code on every worker: "
+            f"use TLS and `network: false`, or type --golden-fleet-trusted if you trust all who do."
+        )
 
 
 def _refuse_plugged_in(config: pytest.Config) -> None:

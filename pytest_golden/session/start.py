@@ -111,6 +111,7 @@ def _read_settings(config: pytest.Config) -> options.GoldenSettings:
         settings = options.read_settings(sources)
         options.refuse_self_accepted_floor(settings.floor, arguments, os.environ)
         options.refuse_unasked_update(update=settings.update, arguments=arguments, environment=os.environ)
+        options.refuse_untyped_trust(trusted=settings.fleet_trusted, arguments=arguments, environment=os.environ)
     except ValueError as error:
         raise SettingsError(str(error)) from None
     return settings

@@ -221,10 +221,10 @@ _WRITERS: Mapping[type[Any], Callable[[Any], Any]] = {
 }
 
 
-def read_shape(kind: Callable[..., _Kind], mapping: Mapping[str, Any]) -> _Kind:
-    """Return the dataclass value whose JSON form this is, as `Shape.from_dict` does."""
+def read_shape(kind: Callable[..., _Kind], mapping: Mapping[str, Any], /, **known: Any) -> _Kind:
+    """Return the dataclass value whose JSON form this is, as `Shape.from_dict` does. `known` are fields that the form does not have."""
     _check_form(kind, mapping)
-    given: dict[str, Any] = {}
+    given = known
     for name, key, (kinds, read), is_required in _plan_reading(kind):
         item = mapping if key is None else mapping.get(key, _MISSING)
         if item is _MISSING:
@@ -244,8 +244,9 @@ def _check_form(kind: Any, mapping: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @cache
 def hints_of(kind: Any) -> Mapping[str, Any]:
-    """Return the types of a dataclass's fields."""
-    return typing.get_type_hints(kind, include_extras=True)
+    """Return the types of a dataclass's fields; its `_import_types` gives those that its module does not import."""
+    later = getattr(kind, "_import_types", None)
+    return typing.get_type_hints(kind, localns=later() if later else None, include_extras=True)
 
 
 class _Reader(NamedTuple):

@@ -21,19 +21,20 @@ SCHEDULER, WORKER = "distributed.cli.dask_scheduler", "distributed.cli.dask_work
 class Cluster:
     """A scheduler and the workers that a test adds; all are killed at the end."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(self, folder: Path, programs: Path, protocol: str = "tcp", **environment: str) -> None:
         self.folder = folder
         folder.mkdir()
         self._python = str(programs / "python")
+        self._environment = environment
         self._processes: list[subprocess.Popen[bytes]] = []
         self._file = folder / "scheduler.json"
-        arguments = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(self._file))
+        arguments = ("--protocol", protocol, "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(self._file))
         self.scheduler = self._start(SCHEDULER, *arguments)
         wait_until(lambda: self._file.exists() and self._file.read_text().endswith("}"))
         self.address: str = json.loads(self._file.read_text())["address"]
-        self.url = self.address.replace("tcp://", "dask://")
+        self.url = self.address.replace("tcp://", "dask://").replace("tls://", "dask+tls://")
 
-    def add_worker(self, **environment: str) -> subprocess.Popen[bytes]:
+    def add_worker(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         """Start a worker with one thread; gives its process when it has joined."""
         log = self.folder / f"log-{len(self._processes)}"
         worker = self._start(
@@ -44,6 +45,7 @@ class Cluster:
             "--no-nanny",
             "--local-directory",
             str(self.folder),
+            *arguments,
             **environment,
         )
         wait_until(lambda: b"Starting established connection" in log.read_bytes())
@@ -61,7 +63,7 @@ class Cluster:
                 stdout=stream,
                 stderr=stream,
                 cwd=self.folder,
-                env={**os.environ, **environment},
+                env={**os.environ, **self._environment, **environment},
             )
         self._processes.append(process)
         return process
@@ -91,6 +93,8 @@ class Gate:
 
     def start(self, url: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         command = [self._python, "-m", "pytest", "--golden", "-p", "no:cacheprovider"]
+        # Without TLS the gate would be refused.
+        command += ["--golden-fleet-trusted"] if url.startswith("dask://") else []
         with (self.folder / "log").open("wb") as log:
             return subprocess.Popen(
                 [*command, f"--golden-gateway={url}", "--golden-json=report.json", "--golden-learning=off", *arguments],

@@ -1,16 +1,28 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import pickle
 from pathlib import Path
 
 import pytest
 
-from pytest_golden.clock import new_id
+from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import GatewayError
 from pytest_golden.fleet import shipping
-from pytest_golden.fleet.shipping import relocate
+from pytest_golden.fleet.shipping import FleetAnswer, read_answer, relocate, write_answer
+from pytest_golden.gateway.model import (
+    Ending,
+    OutputFinding,
+    PatternVerdict,
+    PipelineOutcome,
+    Problem,
+    WriteSet,
+    WrittenFile,
+)
 from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.trajectory.model import Trajectory
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +127,50 @@ def test_absolute_paths_into_the_workspace_mean_the_copy() -> None:
     assert (moved.path, moved.project_dir, moved.venv) == ("one/run.sh", "one", "/opt/venv")
     assert (moved.pass_files, [mount.path for mount in moved.mounts]) == (("secret",), ["data", "/data"])
     assert relocate(project, Path("/elsewhere")) is project
+
+
+def test_an_answer_is_json_and_comes_back_as_it_was() -> None:
+    files = {"a\udcff.txt": WrittenFile("a\udcff.txt", "file", 3, "00")}
+    trajectory = Trajectory.new({"worker": "w"}).add_step("action", {"n": 1}).complete()
+    outcome = PipelineOutcome(
+        Ending.SIGNALLED,
+        exit_code=-9,
+        started_at=utc_now(),
+        write_set=WriteSet(("a\udcff.txt",), files=files),
+        trajectory=trajectory,
+        problem=Problem.HARNESS,
+        pattern_verdict=PatternVerdict.FOUND,
+        output_findings=(OutputFinding("output_differs", "differs", "a"),),
+        coloured_lines={"plain": "\x1b[1mplain"},
+    )
+    answer = FleetAnswer("tcp://w", outcome, log="eA==", was_examined=True)
+    written = write_answer(answer)
+    read = read_answer(written)
+    assert read == answer
+    assert read.outcome is not None
+    assert read.outcome.trajectory is not None
+    assert read.outcome.trajectory.to_dict() == trajectory.to_dict()
+    assert json.loads(written)["outcome"]["ending"] == "signalled"
+
+
+OUTCOME = PipelineOutcome(Ending.EXITED).to_dict()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pickle.dumps(FleetAnswer("w", lacks_workspace=True)),
+        b"[" * 100_000,
+        7,
+        b"[]",
+        b'{"worker": "w"}',
+        b'{"worker": "w", "lost_on": "ab", "outcome": 1}',
+        json.dumps({"worker": "w", "outcome": {**OUTCOME, "ending": "well"}}),
+        json.dumps({"worker": "w", "outcome": {**OUTCOME, "stdout": 1}}),
+        json.dumps({"worker": "w", "outcome": {**OUTCOME, "write_set": {"files": {"a": {"kind": "file"}}}}}),
+        json.dumps({"worker": "w", "outcome": {**OUTCOME, "trajectory": {"id": "t"}}}),
+    ],
+)
+def test_an_answer_of_another_form_is_refused(given: object) -> None:
+    with pytest.raises(GatewayError, match="a worker gave no answer that can be read"):
+        read_answer(given)

@@ -57,6 +57,37 @@ def test_a_missing_dask_is_one_sentence(workspace: Workspace, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
+    ("url", "network", "told"),
+    [
+        ("dask://127.0.0.1:1", False, "*dask://127.0.0.1:1 is used without TLS (dask+tls://), and whoever reaches*"),
+        ("dask+tls://127.0.0.1:1", True, "*runs pipelines with a network (one, two), which may reach it, and whoever*"),
+        ("dask://127.0.0.1:1", True, "*without TLS * and runs pipelines with a network (one, two)*"),
+    ],
+)
+def test_a_cluster_that_others_may_reach_is_refused_until_trusted(
+    workspace: Workspace, url: str, network: bool, told: str
+) -> None:
+    workspace.declare(*({"name": name, "network": network} for name in ("one", "two")))
+    result = workspace.run(f"--golden-gateway={url}")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"{told}type --golden-fleet-trusted*"])
+
+
+def test_a_cluster_that_no_pipeline_reaches_needs_no_trust(workspace: Workspace) -> None:
+    workspace.declare({"name": "one", "network": False})
+    result = workspace.run("--golden-gateway=dask+tls://127.0.0.1:1")
+    result.stderr.fnmatch_lines(["*dask+tls://127.0.0.1:1 wants certificates*"])
+
+
+def test_trust_in_addopts_is_refused(workspace: Workspace) -> None:
+    workspace.pytester.makeini("[pytest]\naddopts = --golden-fleet-trusted\n")
+    workspace.declare({"name": "one"})
+    result = workspace.run("--golden-gateway=dask://127.0.0.1:1")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*--golden-fleet-trusted in addopts is refused*"])
+
+
+@pytest.mark.parametrize(
     "url", ["tcp://host:8786", "dask://", "dask://host:0", "dask://user@host:1", "dask://host:1/x"]
 )
 def test_a_url_that_names_no_fleet_is_refused(workspace: Workspace, url: str) -> None:
