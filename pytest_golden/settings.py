@@ -207,6 +207,12 @@ SETTINGS: Sequence[Setting] = (
     Setting("golden-junit", "Write the results as JUnit XML.", "path"),
     Setting("golden-json", "Write the gate report as JSON.", "path"),
     Setting("golden-html", "Write the gate report as one HTML file that needs no network.", "path"),
+    Setting(
+        "golden-attest",
+        "Write a signed statement about the commit, its judge and the verdict. GOLDEN_ATTEST_KEY names the key.",
+        "path",
+        has_ini=False,
+    ),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
@@ -231,6 +237,7 @@ class GoldenSettings:
     junit: Path | None
     json: Path | None
     html: Path | None
+    attest: Path | None
     update: bool
     changed: str | None
     reads: bool
@@ -327,6 +334,19 @@ def join_values(words: Sequence[str]) -> tuple[list[str], list[str]]:
         if word == "--":
             joined += rest
     return joined, values
+
+
+def place_values(words: Sequence[str], folder: Path) -> list[str]:
+    """Return the words of a command line with our options joined to their values, and relative paths placed in `folder`."""
+    placed = []
+    for word in join_values(words)[0]:
+        flag, equals, value = word.partition("=")
+        setting = _BY_NAME.get(flag[2:]) if equals and flag.startswith("--") else None
+        is_path = setting is not None and (
+            setting.kind == "path" or (setting.kind == "store" and value != NO_STORE and "://" not in value)
+        )
+        placed.append(f"{flag}={_place(folder, value)}" if is_path else word)
+    return placed
 
 
 def refuse_self_accepted_floor(floor: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:

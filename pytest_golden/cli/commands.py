@@ -49,6 +49,20 @@ def doctor() -> Command:
     return doctor
 
 
+def attest() -> Command:
+    """Check a signed statement that a commit passed."""
+    from pytest_golden.cli import attest
+
+    return attest
+
+
+def gate() -> Command:
+    """Run one gate whose judge the checked-out change cannot reach."""
+    from pytest_golden.cli import gate
+
+    return gate
+
+
 def accept() -> Command:
     """Accept the current outputs of golden projects as their baselines."""
     from pytest_golden.cli import accept
@@ -171,7 +185,7 @@ def completion() -> Command:
 COMMANDS: Mapping[str, Callable[[], Command]] = {
     load.__name__: load
     for load in (
-        *(init, check, cycle, doctor, accept, run, history, journal, learn, lessons, merge),
+        *(init, check, cycle, doctor, gate, accept, attest, run, history, journal, learn, lessons, merge),
         *(mcp, recall, report, shards, serve, trajectory, store, verify, schema, completion),
     )
 }

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 10
 # The names that commands give to the gate's options.
-_FLAGS = {"golden_manifest": "manifest", "golden_store": "store"}
+_FLAGS = {"golden_manifest": "manifest", "golden_store": "store", "golden_attest": "attest"}
 _BEGINNING = "run `pytest --golden`, or log an intent with `golden journal log-intent`"
 _MOST_DIGITS = 9
+_INTERRUPTED = 2
 _SHARED: Mapping[str, Mapping[str, Any]] = {
     "--agent": {"metavar": "NAME", "help": "Only this agent (default: all)."},
     "--by": {"metavar": "NAME", "help": "Who decides (default: the user)."},
@@ -212,6 +213,43 @@ def find_root(manifest: Path) -> Path:
     from pytest_golden.manifest.reader import load_manifest
 
     return load_manifest(manifest).workspace_root if manifest.exists() else manifest.parent
+
+
+def add_base_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what commands have that compare with a base."""
+    parser.add_argument("--base", metavar="REF", required=True, help="The branch, tag or commit to compare with.")
+    parser.add_argument(
+        "--floor",
+        choices=("check", "accept"),
+        help="Fail on a weakened floor, or accept it (default: env GOLDEN_FLOOR, else check).",
+    )
+    parser.add_argument(
+        "--attest", metavar="PATH", help="Write a signed statement about the commit, its judge and the verdict."
+    )
+
+
+def run_against_base(arguments: argparse.Namespace, work: Callable[[GoldenSettings, Path], int]) -> int:
+    """Run a command that compares with a base on its settings and manifest, and end it cleanly if it is interrupted.
+
+    Raises:
+        SettingsError: the base or the manifest cannot be used.
+    """
+    from pytest_golden.verify.gates import VARIABLES_OF_HOOKS
+
+    settings = read_command_settings(arguments)
+    if not arguments.base or arguments.base.startswith("-"):
+        raise SettingsError(f"--base {arguments.base!r} is no git ref: give a branch, a tag or a commit")
+    for name in VARIABLES_OF_HOOKS:
+        os.environ.pop(name, None)
+    manifest = locate_manifest(settings)
+    if not manifest.is_file():
+        raise SettingsError(f"{manifest} is not there: name the manifest, or run `golden init` to write a first one")
+    try:
+        with raise_when_ended():
+            return work(settings, manifest)
+    except KeyboardInterrupt:
+        print("golden: interrupted; nothing was decided", file=sys.stderr)
+        return _INTERRUPTED
 
 
 def read_rules(arguments: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:

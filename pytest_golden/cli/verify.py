@@ -17,10 +17,12 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli import options
+from pytest_golden.clock import iso_utc, utc_now
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.history.base_files import find_checkout
-from pytest_golden.verify.base_worktree import PrivateFolder, find_base, read_head
-from pytest_golden.verify.gates import VARIABLES_OF_HOOKS, GatePlace, clean_environment, start_gate, use_store
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.verify.base_worktree import PrivateFolder, find_base, open_judge, read_head
+from pytest_golden.verify.gates import clean_environment, start_gate, use_store
 
 if TYPE_CHECKING:
     import argparse
@@ -29,13 +31,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.comparison import Comparison, SideRuns
+    from pytest_golden.report.attestation import Judged
     from pytest_golden.settings import GoldenSettings
     from pytest_golden.verify.gates import BaseCommit, HeadCommit
     from pytest_golden.verify.model import Verification
 
-_INTERRUPTED = 2
 _DEFAULT_REPEAT = 10
 _MOST_REPEAT = 1000
 _SHORT = 12
@@ -60,7 +61,7 @@ _MEANINGS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden verify`."""
-    parser.add_argument("--base", metavar="REF", required=True, help="The branch, tag or commit to compare with.")
+    options.add_base_options(parser)
     parser.add_argument(
         "--repeat",
         metavar="N",
@@ -71,35 +72,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fresh", action="store_true", help="Run the base even if earlier runs already show its results."
     )
-    parser.add_argument(
-        "--floor",
-        choices=("check", "accept"),
-        help="Fail on a weakened floor, or accept it (default: env GOLDEN_FLOOR, else check).",
-    )
     options.add_gate_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify, and show the result."""
-    settings = options.read_command_settings(arguments)
     if not 1 <= arguments.repeat <= _MOST_REPEAT:
         raise SettingsError(f"--repeat {arguments.repeat}: give a number from 1 to {_MOST_REPEAT}")
-    if not arguments.base or arguments.base.startswith("-"):
-        raise SettingsError(f"--base {arguments.base!r} is no git ref: give a branch, a tag or a commit")
-    for name in VARIABLES_OF_HOOKS:
-        os.environ.pop(name, None)
-    manifest = options.locate_manifest(settings)
-    if not manifest.is_file():
-        raise SettingsError(f"{manifest} is not there: name the manifest, or run `golden init` to write a first one")
-    try:
-        with options.raise_when_ended():
-            return _verify(arguments, settings, manifest)
-    except KeyboardInterrupt:
-        print("golden: interrupted; nothing was decided", file=sys.stderr)
-        return _INTERRUPTED
+    return options.run_against_base(arguments, lambda settings, manifest: _verify(arguments, settings, manifest))
 
 
 def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:
+    attestor: Attestor | None = None
+    if settings.attest is not None:
+        from pytest_golden.report.attestation import Attestor
+
+        attestor = Attestor(manifest)
     head = read_head(manifest.parent)
     try:
         base = find_base(manifest, arguments.base, head)
@@ -114,7 +102,8 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
 
         declared = load_manifest(manifest)
         try:
-            place = _prepare(manifest, declared, base, checkout, private.path, held)
+            place, judge = open_judge(base, manifest, declared, checkout, private.path, clean_environment(os.environ))
+            held.enter_context(judge)
         except GoldenError as error:
             from pytest_golden.verify import model, service
 
@@ -157,31 +146,30 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
                 show=show,
             )
             found = verifier.run()
+    if attestor is not None and settings.attest is not None:
+        from pytest_golden.report.report_files import write_report
+
+        text = attestor.make_text(_describe_judged(found), None if found.is_first else base.commit)
+        write_report(settings.attest, text, option="--attest")
     return _show(arguments, found)
 
 
-def _prepare(
-    manifest: Path, declared: Manifest, base: BaseCommit, checkout: Path, private: Path, held: ExitStack
-) -> GatePlace:
-    """Return where the head's gates run: outside of the change, where the base has a manifest."""
-    environment = clean_environment(os.environ)
-    if base.manifest is None:
-        return GatePlace(manifest, environment)
-    from pytest_golden.verify.base_worktree import (
-        BaseWorktree,
-        JudgedHead,
-        lay_declarations,
-        make_judge,
-        read_manifest_of,
-    )
+def _describe_judged(found: Verification) -> Judged:
+    from pytest_golden.report.attestation import Judged
 
-    passed = frozenset(name for project in declared.projects for name in project.pass_env)
-    setup = read_manifest_of(base).setup
-    tree = BaseWorktree(checkout, private, base.commit, "judge")
-    held.callback(tree.close)
-    head = JudgedHead(checkout, manifest, declared.workspace_root, environment, passed, setup)
-    lay_declarations(tree, head, base.manifest)
-    return make_judge(tree, private / "judging", head)
+    heads = [one.runs.name for one in found.comparisons if one.runs.head.result is not None]
+    passed = [one.runs.name for one in found.comparisons if one.runs.head.status is ResultStatus.PASSED]
+    known = {*passed, *found.failing}
+    return Judged(
+        is_passed=found.exit_code == 0,
+        passed=tuple(passed),
+        failed=found.failing,
+        others=tuple(name for name in heads if name not in known),
+        verdict={"verdict": "; ".join(_list_news(found)), "exit_code": found.exit_code},
+        weakenings=found.weakened_floor,
+        environment=found.environment,
+        finished_at=iso_utc(utc_now()),
+    )
 
 
 def _describe(base: BaseCommit, head: HeadCommit) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.view import is_below
-from pytest_golden.history.base_files import find_configuration_changes, read_base_manifest
+from pytest_golden.history.base_files import read_base_manifest
 from pytest_golden.history.git import read_blob
 from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from pytest_golden.regression.comparison import ProjectRuns, SideRuns, find_unjudged
@@ -63,7 +63,9 @@ class ProposalGuard:
         with base_worktree.PrivateFolder(outside=self.floor.checkout) as private, ExitStack() as held:
             tree = BaseWorktree(self.floor.checkout, private.path, commit)
             held.callback(tree.close)
-            weakened = [*list_edits(changed, self.floor.protect()), *self._compare(tree.root, changed)]
+            weakened = list(list_edits(changed, self.floor.protect()))
+            if self.floor.relative in changed:
+                weakened += self._compare_manifests(tree.root)
             judge = BaseWorktree(self.floor.checkout, private.path, self.floor.commit, "judge")
             held.callback(judge.close)
             place, root = self._prepare(manifest, tree, judge, private.path)
@@ -76,7 +78,7 @@ class ProposalGuard:
             warnings = (*lacks, *told, *([] if lost is None else [lost]))
         results = tuple(gates.result_of(report, project.name) for project in manifest.projects)
         results = tuple(replace(one, **_KNOWN) if one.name in known else one for one in results)
-        # The base's own manifest is what ran: what the gate adds is what did not run.
+        # The base's own manifest is what ran: the gate adds what did not run, and what the proposal tells pytest about it.
         weakened += [dict(one) for one in report.weakened_floor]
         if report.fails_unexplained:
             raise GoldenError("the gate failed although no golden project and no floor did")
@@ -158,16 +160,6 @@ class ProposalGuard:
         missing = base_worktree.find_missing_inputs(self.floor.root, manifest, report.results.values())
         told = (f"{name} may have failed for this alone: {lack}" for name, lack in missing.items())
         return (*tree.find_gaps(), *told)
-
-    def _compare(self, tree: Path, changed: tuple[str, ...]) -> list[Mapping[str, Any]]:
-        """Return how the proposal's manifest and pytest settings are weaker than the base's."""
-        folder = (tree / self.floor.relative).parent
-        start = folder if folder.is_dir() else tree
-        around = find_configuration_changes(self.floor.commit, start, configuration=None, conftests=())
-        found: list[Mapping[str, Any]] = [one.to_dict() for one in around]
-        if self.floor.relative in changed:
-            found += self._compare_manifests(tree)
-        return found
 
     def _compare_manifests(self, tree: Path) -> list[Mapping[str, Any]]:
         place, base = self.floor.file, self.floor.manifest

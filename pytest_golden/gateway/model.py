@@ -275,6 +275,11 @@ class GatewayAbilities(Shape):
     advice: str = field(default="", metadata=_HIDDEN)
 
     @property
+    def summary(self) -> str:
+        """Return view and seal in a few words."""
+        return f"{self.view} view, {'no seal' if self.seal == 'none' else f'sealed by {self.seal}'}"
+
+    @property
     @in_form()
     def reasons(self) -> tuple[str, ...]:
         """Return all there is to say as sentences, how to get better last."""

@@ -30,13 +30,15 @@ if TYPE_CHECKING:
 class Declared:
     """The projects of this session by name, in declaration order.
 
-    `manifest_path` is None for the inline form. `node_prefix` is what stands before `::` in their node ids.
+    `manifest_path` is None for the inline form. `node_prefix` is what stands before `::` in their node ids. `judged_folder`
+    is the manifest's folder in the checkout that is judged, which is another one than the manifest's with `--golden-workspace`.
     """
 
     manifest: Manifest
     projects: Mapping[str, GoldenProjectConfig]
     manifest_path: Path | None
     node_prefix: str
+    judged_folder: Path
 
     @property
     def label(self) -> str:
@@ -96,17 +98,18 @@ def _read_file(path: Path, rootdir: Path, workspace: Path | None) -> Declared:
     if not path.exists():
         message = f"{path} does not exist, so no golden projects are declared: run `golden init` to write a first one."
         raise SettingsError(message)
-    manifest = load_manifest(path)
+    manifest, folder = load_manifest(path), path.parent
     if workspace is not None:
+        folder = workspace / os.path.relpath(folder, manifest.workspace_root)
         manifest = replace(manifest, workspace_root=workspace)
-    return Declared(manifest, _by_name(manifest), path, _node_prefix(path, rootdir))
+    return Declared(manifest, _by_name(manifest), path, _node_prefix(path, rootdir), folder)
 
 
 def _read_inline(text: str, manifest_path: Path | None, rootdir: Path) -> Declared:
     if manifest_path is not None:
         raise SettingsError("--golden-projects and --golden-manifest both declare golden projects: give one of them.")
     manifest = parse_inline_manifest(text, rootdir)
-    return Declared(manifest, _by_name(manifest), None, MANIFEST_NAME)
+    return Declared(manifest, _by_name(manifest), None, MANIFEST_NAME, rootdir)
 
 
 def _by_name(manifest: Manifest) -> Mapping[str, GoldenProjectConfig]:

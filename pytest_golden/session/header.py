@@ -93,8 +93,7 @@ def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]
     if abilities.view == FLEET_VIEW:
         yield f"golden fleet: {abilities.view_reason}"
         return
-    seal = "no seal" if abilities.seal == "none" else f"sealed by {abilities.seal}"
-    yield f"golden sandbox: {abilities.view} view, {seal}"
+    yield f"golden sandbox: {abilities.summary}"
     if in_full or abilities.view != "overlay" or abilities.seal == "none" or abilities.network_reason:
         yield from (f"  {reason}" for reason in abilities.reasons)
 

@@ -21,7 +21,7 @@ from pytest_golden.session.item import find_category, place_crash, read_result, 
 from pytest_golden.session.scheduler import is_distributed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from pytest_golden.history.base_files import BaseManifest
     from pytest_golden.journal.model import JournalEntry
@@ -253,21 +253,31 @@ class FloorCheck:
             return
         from pytest_golden.history.base_files import find_changed_baselines, find_configuration_changes
 
-        base, config = self._base, self._config
-        loaded = (getattr(plugin, "__file__", None) or "" for plugin in config.pluginmanager.get_plugins())
-        begins, found = config.invocation_params.dir, config.inipath
+        base = self._base
+        begins, configuration, conftests = self._find_configuration()
         try:
             self._around += find_configuration_changes(
-                base.commit,
-                begins if found is None or not found.parent.is_relative_to(begins) else found.parent,
-                configuration=found if config.getoption("inifilename", None) else None,
-                conftests=[Path(file) for file in loaded if file.endswith(_CONFTEST)],
+                base.commit, begins, configuration=configuration, conftests=conftests
             )
             self._changed_baselines = find_changed_baselines(
                 base.folder, base.commit, path.parent, self._declared.projects.keys()
             )
         except GoldenError as error:
             raise pytest.UsageError(f"the floor cannot be compared: {error}") from None
+
+    def _find_configuration(self) -> tuple[Path, Path | None, Sequence[Path]]:
+        """Return where pytest begins to look for its configuration, the file that a person named, and the loaded conftests."""
+        if self._workspace is not None:
+            # What this session is told comes from the base. What counts is what the change would have told it.
+            return self._declared.judged_folder, None, ()
+        config = self._config
+        loaded = (getattr(plugin, "__file__", None) or "" for plugin in config.pluginmanager.get_plugins())
+        begins, found = config.invocation_params.dir, config.inipath
+        return (
+            begins if found is None or not found.parent.is_relative_to(begins) else found.parent,
+            found if config.getoption("inifilename", None) else None,
+            [Path(file) for file in loaded if file.endswith(_CONFTEST)],
+        )
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Compare the floors. The run's verdict decides what a weakened floor means."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,9 @@ from pytest_golden.session.scheduler import is_distributed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from pytest_golden.gateway.model import GatewayAbilities
     from pytest_golden.regression.verdict import RunVerdict
+    from pytest_golden.report.attestation import Attestor
     from pytest_golden.report.github import Level
     from pytest_golden.session.results import SessionParts
     from pytest_golden.session.run_recording import GoldenRecording
@@ -54,6 +56,11 @@ class GoldenReports:
         self._warnings = parts.warnings
         self._record = record
         self.problems: list[str] = []
+        self._attestor: Attestor | None = None
+        if self._settings.attest is not None:
+            from pytest_golden.report.attestation import Attestor
+
+            self._attestor = Attestor(self._declared.manifest_path)
 
     @property
     def verdict(self) -> RunVerdict:
@@ -164,6 +171,7 @@ class GoldenReports:
             ("--golden-junit", settings.junit, self._make_junit),
             ("--golden-json", settings.json, self._make_json),
             ("--golden-html", settings.html, self._make_page),
+            ("--golden-attest", settings.attest, self._make_attestation),
         ]
         for option, path, make_text in asked:
             if path is not None and option not in self._done:
@@ -222,6 +230,15 @@ class GoldenReports:
 
         return html_report(self._make_report())
 
+    def _make_attestation(self) -> str:
+        from pytest_golden.report.attestation import judge_report
+
+        return (
+            ""
+            if self._attestor is None
+            else self._attestor.make_text(judge_report(self._make_report()), self._settings.base)
+        )
+
     def _make_report(self) -> dict[str, Any]:
         from pytest_golden.report.gate_report import gate_report
 
@@ -246,6 +263,9 @@ class GoldenReports:
                 "python": f"{platform.python_implementation()} {platform.python_version()}",
                 "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
                 "host": platform.node(),
+                "pytest": pytest.__version__,
+                "plugins": self._list_plugins(),
+                "sandbox": self._describe_sandbox(),
             },
             "started_at": iso_utc(self._started_at),
             "finished_at": iso_utc(utc_now()),
@@ -256,6 +276,18 @@ class GoldenReports:
             "floor_base": self._settings.base,
             "floor_accepted": self._floor.is_accepted,
         }
+
+    def _list_plugins(self) -> str:
+        """Name the distributions whose plug-ins are loaded, with their versions."""
+        loaded = self._recorder.config.pluginmanager.list_plugin_distinfo()
+        return ", ".join(sorted({f"{found.project_name} {found.version}" for _, found in loaded}))
+
+    def _describe_sandbox(self) -> str | None:
+        """Name the view, the seal and the sandbox program of this machine; None for a gateway that does not say."""
+        with suppress(GoldenError):
+            abilities: GatewayAbilities | None = self._session.gateway.call("describe")
+            return None if abilities is None else abilities.summary
+        return None
 
     def _describe_command(self) -> list[str] | None:
         """Return the command line without the secrets of any project, or None if they cannot be removed."""

@@ -14,7 +14,7 @@ import site
 import sys
 import tempfile
 import venv
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -163,6 +163,29 @@ class BaseWorktree:
     def find_gaps(self) -> tuple[str, ...]:
         """Name what the head's checkout has and this worktree lacks, and how to get it: a project may fail for that alone."""
         return (*_find_submodules(self._checkout, self.root), *_find_pointers(self._checkout, self.root))
+
+
+def open_judge(
+    base: BaseCommit, manifest: Path, declared: Manifest, checkout: Path, private: Path, environment: Mapping[str, str]
+) -> tuple[GatePlace, ExitStack]:
+    """Return where gates judge a checkout from outside of it, and what to close afterwards. `declared` is its manifest.
+
+    A base without a manifest cannot judge: then the checkout judges itself.
+
+    Raises:
+        GoldenError: the base cannot be checked out, or its environment cannot be made.
+    """
+    held = ExitStack()
+    if base.manifest is None:
+        return GatePlace(manifest, environment), held
+    setup = read_manifest_of(base).setup
+    passed = frozenset(name for project in declared.projects for name in project.pass_env)
+    with held:
+        tree = BaseWorktree(checkout, private, base.commit, "judge")
+        held.callback(tree.close)
+        head = JudgedHead(checkout, manifest, declared.workspace_root, environment, passed, setup)
+        lay_declarations(tree, head, base.manifest)
+        return make_judge(tree, private / "judging", head), held.pop_all()
 
 
 def lay_declarations(tree: BaseWorktree, head: JudgedHead, base_manifest: Path) -> None:

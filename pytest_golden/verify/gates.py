@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +39,8 @@ VARIABLES_OF_HOOKS = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_WORK_TREE"
 # These are for the person's own gate: a verification sets them for each gate itself, or once for all.
 _NOT_HANDED_ON = frozenset(
     {
+        "GOLDEN_ATTEST",
+        "GOLDEN_ATTEST_KEY",
         "GOLDEN_BASE",
         "GOLDEN_CHANGED",
         "GOLDEN_FLOOR",
@@ -124,7 +126,7 @@ class GateReport:
 
     results: Mapping[str, GoldenProjectResult]
     weakened_floor: tuple[Mapping[str, Any], ...]
-    deselected: tuple[str, ...]
+    environment: Mapping[str, Any]
     run_id: str | None
     exit_code: int
     fails_for_skips: bool = False
@@ -141,17 +143,25 @@ def start_gate(
 ) -> StartedGate:
     """Start a side's gate with these projects, or with all of them when none is named."""
     report, manifest = folder / f"{name}.json", place.manifest
-    # Options are `--name=value` in one word: without a configuration file pytest takes a separate path for a test path,
-    # and derives its rootdir from all of them.
-    # It runs in the manifest's folder, as when a person runs it: pytest finds its configuration and conftest from there.
-    pytest = ("-m", "pytest") if place.judged is None else (*place.flags, "-m", _JUDGE, str(place.judged))
-    argv = [
-        *(place.python, *pytest, "--golden", f"--golden-manifest={manifest}", f"--golden-json={report}"),
-        *("--maxfail=0", *place.options, *arguments, *(f"{manifest.name}::{one}" for one in projects)),
-    ]
+    options = (f"--golden-json={report}", "--maxfail=0")
+    argv = make_command(place, [*options, *arguments, *(f"{manifest.name}::{one}" for one in projects)])
     log = folder / f"{name}.log"
+    # It runs in the manifest's folder, as when a person runs it: pytest finds its configuration and conftest from there.
     process = ChildProcess(argv, cwd=manifest.parent, environment=place.environment, log=log)
     return StartedGate(process, report, manifest.parent)
+
+
+def make_command(place: GatePlace, arguments: Sequence[str]) -> list[str]:
+    """Return the command line of a gate.
+
+    Give options as `--name=value` in one word: without a configuration file pytest takes a separate path for a test path,
+    and derives its rootdir from all of them.
+    """
+    pytest = ("-m", "pytest") if place.judged is None else (*place.flags, "-m", _JUDGE, str(place.judged))
+    return [
+        *(place.python, *pytest, "--golden", f"--golden-manifest={place.manifest}"),
+        *(*place.options, *arguments),
+    ]
 
 
 def finish_gate(gate: StartedGate, named: str, show: Callable[[str], None] | None = None) -> GateReport:
@@ -216,7 +226,7 @@ def _read_report(gate: StartedGate, code: int) -> GateReport:
     return GateReport(
         results={result.name: result for result in results},
         weakened_floor=tuple(plain["weakened_floor"]),
-        deselected=tuple(facts["deselected"]),
+        environment=facts["environment"],
         run_id=facts["entry_id"],
         exit_code=code,
         fails_for_skips=facts.get("require") is True and any(skipped),
@@ -258,11 +268,14 @@ def move_below(paths: str, old: Path, new: Path) -> str:
 
 
 class ChildProcess:
-    """A started process whose output goes into a file. It has its own process group, so a terminal's Ctrl-C reaches only us."""
+    """A started process. It has its own process group, so a terminal's Ctrl-C reaches only us.
 
-    def __init__(self, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], log: Path) -> None:
-        self.log = log
-        with log.open("wb") as output:
+    Its output goes into the file `log`, or where ours goes if that is None.
+    """
+
+    def __init__(self, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], log: Path | None) -> None:
+        self.log = Path(os.devnull) if log is None else log
+        with nullcontext(None) if log is None else log.open("wb") as output:
             self._process = subprocess.Popen(
                 argv,
                 cwd=cwd,

@@ -29,7 +29,7 @@ class BaseFacts(Shape):
 class Verification(VersionedShape):
     """Base against head. `comparisons` are in the head's order of declaration, then projects that only the base declares.
 
-    `fails_unexplained`: the head's own gate fails without a failed project. `is_first`: the base has no manifest, so the
+    `environment`: what judged the head, as its gate report tells. `fails_unexplained`: the head's own gate fails without a failed project. `is_first`: the base has no manifest, so the
     head is judged on its own.
     """
 
@@ -38,6 +38,7 @@ class Verification(VersionedShape):
     comparisons: tuple[Comparison, ...] = field(default=(), metadata=form(key="projects"))
     weakened_floor: tuple[Mapping[str, Any], ...] = ()
     is_floor_accepted: bool = field(default=False, metadata=form(key="floor_accepted"))
+    environment: Mapping[str, Any] = field(default_factory=dict, metadata=form(hidden=True))
     fails_unexplained: bool = field(default=False, metadata=form(hidden=True))
     is_first: bool = field(default=False, metadata=form(hidden=True))
 

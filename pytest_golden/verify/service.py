@@ -10,7 +10,7 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER, match_outputs
 from pytest_golden.errors import GoldenError, SettingsError
@@ -20,7 +20,6 @@ from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression import comparison
 from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns, find_unjudged
-from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import WeakeningKind
 from pytest_golden.settings import NO_STORE
@@ -120,7 +119,7 @@ class Verifier:
         comparisons = comparison.compare_runs(self._run_again(runs, side), self.repeat)
         _refuse_gaps(comparisons, side)
         alike = {one.runs.name for one in comparisons if one.runs.is_skipped_alike}
-        found = self._list_weakenings(report, side)
+        found = [redact(one) for one in report.weakened_floor]
         # A project that the base skipped too, for the same reason, is no weakening.
         weakened = tuple(one for one in found if one["kind"] != WeakeningKind.NOT_RUN or one["project"] not in alike)
         is_excused = len(weakened) < len(found)
@@ -130,6 +129,7 @@ class Verifier:
             comparisons=comparisons,
             weakened_floor=weakened,
             is_floor_accepted=self.accepts_floor,
+            environment=report.environment,
             fails_unexplained=report.fails_unexplained or (is_excused and report.fails_for_skips),
         )
 
@@ -143,6 +143,7 @@ class Verifier:
             base=self._describe_base(reason=told, reused=False),
             head=self.head,
             comparisons=comparison.compare_runs(self._begin_runs(report, {}), self.repeat),
+            environment=report.environment,
             fails_unexplained=report.fails_unexplained,
             is_first=True,
         )
@@ -154,21 +155,6 @@ class Verifier:
             head = SideRuns.begin(result, identify_failure(result))
             runs[project.name] = ProjectRuns(project.name, base.get(project.name, SideRuns()), head, project.needs)
         return runs
-
-    def _list_weakenings(self, report: GateReport, side: BaseSide) -> list[Mapping[str, Any]]:
-        """List how the head's floor is weaker: what it declares, accepts and configures, and what its gate did not run."""
-        base, head = self.base, self.manifest
-        names = [project.name for project in self.declared.projects]
-        place = base.manifest or head
-        try:
-            changed = base_files.find_changed_baselines(place.parent, base.commit, head.parent, names)
-            around = base_files.find_configuration_changes(base.commit, head.parent, configuration=None, conftests=())
-        except GoldenError as error:
-            raise BaseUnavailableError(str(error)) from None
-        moved = () if place == head else (base_files.tell_move(place, head, self.checkout),)
-        declared = find_weakenings(side.manifest, self.declared, not_run={}, changed_baselines=changed)
-        told: list[Mapping[str, Any]] = [redact(one.to_dict()) for one in (*moved, *around, *declared)]
-        return told + [one for one in report.weakened_floor if one["kind"] == WeakeningKind.NOT_RUN]
 
     def _ask_anew(self, runs: dict[str, ProjectRuns], side: BaseSide) -> dict[str, ProjectRuns]:
         """Run projects on the base that failed on the head and of which earlier runs tell nothing that could excuse it.

@@ -124,7 +124,7 @@ def test_the_scheduler_of_another_plugin_keeps_the_ordinary_tests(workspace: Wor
 def test_a_group_in_a_node_id_does_not_hide_a_project(tmp_path: Path) -> None:
     manifest = parse_inline_manifest("one:one.sh", tmp_path)
     (one,) = manifest.projects
-    declared = Declared(manifest, {"one": one}, None, "golden_projects.yaml")
+    declared = Declared(manifest, {"one": one}, None, "golden_projects.yaml", tmp_path)
     assert declared.find_project("golden_projects.yaml::one@some_group") is one
     assert declared.find_project("test_it.py::one@some_group") is None
 

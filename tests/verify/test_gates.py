@@ -38,7 +38,7 @@ time.sleep(300)
 WHOLE: dict[str, Any] = {
     "results": [{"name": "a", "path": "a.sh", "status": "PASSED"}],
     "weakened_floor": [],
-    "gate": {"not_run": [], "deselected": ["b"], "entry_id": "entry_1"},
+    "gate": {"not_run": [], "environment": {"python": "CPython 3.11"}, "entry_id": "entry_1"},
 }
 INTERNAL_ERROR = """\
 INTERNALERROR> Traceback (most recent call last):
@@ -143,7 +143,7 @@ def gate(tmp_path: Path, program: str, report: dict[str, Any] | None = None) -> 
 def test_report_of_a_gate_is_read(tmp_path: Path) -> None:
     report = finish_gate(gate(tmp_path, "exit 0", WHOLE), "head")
     assert report.results["a"].status is ResultStatus.PASSED
-    assert (report.run_id, report.deselected, report.exit_code) == ("entry_1", ("b",), 0)
+    assert (report.run_id, report.environment, report.exit_code) == ("entry_1", {"python": "CPython 3.11"}, 0)
     assert not report.fails_unexplained
     assert result_of(report, "a").status is ResultStatus.PASSED
     assert result_of(report, "b").status is ResultStatus.SKIPPED

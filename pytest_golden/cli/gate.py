@@ -1,0 +1,101 @@
+"""`golden gate`: one gate on what is checked out, judged from outside of it.
+
+Code, configuration and conftests of the judge are those of the commit where this branch left REF, in a worktree of its own.
+The pipelines are those of the checkout, with its manifest and baselines; where these ask less than REF's, the gate fails.
+Arguments of pytest stand after `--`: `golden gate --base main -- -k sales --golden-junit report.xml`.
+
+exit code: pytest's own: 0 passed, 1 failed, 5 nothing ran; 3 the judge cannot be set up, 2 bad input or interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.cli import options
+from pytest_golden.errors import GoldenError, ManifestError, SettingsError
+from pytest_golden.history.base_files import find_checkout
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.report.attestation import Attestor, judge_report
+from pytest_golden.report.report_files import write_report
+from pytest_golden.settings import place_values
+from pytest_golden.verify import gates
+from pytest_golden.verify.base_worktree import PrivateFolder, find_base, open_judge, read_head
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_golden.settings import GoldenSettings
+    from pytest_golden.verify.gates import BaseCommit
+
+_NO_JUDGE = 3
+_JSON = "--golden-json="
+# What GitHub's runner says to a person's own gate is meant for this one.
+_OF_GITHUB = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden gate`."""
+    options.add_base_options(parser)
+    parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="Arguments of pytest, after `--`.")
+    options.add_options(parser, "--manifest", "--store")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the gate, and sign what it found."""
+    return options.run_against_base(arguments, lambda settings, manifest: _run(arguments, settings, manifest))
+
+
+def _run(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:
+    attestor = None if settings.attest is None else Attestor(manifest)
+    try:
+        base, checkout = find_base(manifest, arguments.base, read_head(manifest.parent)), find_checkout(manifest.parent)
+        with PrivateFolder(outside=checkout) as private, ExitStack() as held:
+            if base.manifest is None:
+                options.say(f"the base {base.commit[:12]} has no manifest: the checkout judges itself")
+            place, judge = open_judge(
+                base, manifest, load_manifest(manifest), checkout, private.path, _make_environment()
+            )
+            held.enter_context(judge)
+            words, report = _place_arguments(arguments, settings, base, private.path)
+            if settings.store is not None:
+                place = gates.use_store(place, settings.store)
+            process = gates.ChildProcess(
+                gates.make_command(place, words), cwd=place.manifest.parent, environment=place.environment, log=None
+            )
+            held.callback(process.end)
+            code = process.wait()
+            if attestor is not None and settings.attest is not None and report.is_file():
+                judged = judge_report(json.loads(report.read_text(encoding="utf-8")))
+                write_report(settings.attest, attestor.make_text(judged, base.commit), option="--attest")
+    except GoldenError as error:
+        if isinstance(error, ManifestError | SettingsError):
+            raise
+        options.say(str(error))
+        return _NO_JUDGE
+    if code is None or code < 0:
+        options.say("the gate was killed, so nothing that it found counts")
+        return _NO_JUDGE
+    return code
+
+
+def _make_environment() -> dict[str, str]:
+    """Return the environment of a gate that speaks to GitHub's runner itself."""
+    told = {name: os.environ[name] for name in _OF_GITHUB if name in os.environ}
+    return {**gates.clean_environment(os.environ), **told}
+
+
+def _place_arguments(
+    arguments: argparse.Namespace, settings: GoldenSettings, base: BaseCommit, private: Path
+) -> tuple[list[str], Path]:
+    """Return pytest's arguments, which mean the same in another folder, and where the gate report will be."""
+    floor = arguments.floor or settings.floor
+    reports = {"json": settings.json or private / "report.json", "junit": settings.junit, "html": settings.html}
+    words = [f"--golden-{name}={path}" for name, path in reports.items() if path is not None]
+    words += place_values(arguments.arguments, Path.cwd())
+    if base.manifest is not None:
+        words += [f"--golden-base={base.commit}", f"--golden-floor={floor}"]
+    return words, Path(next(word for word in reversed(words) if word.startswith(_JSON)).removeprefix(_JSON))

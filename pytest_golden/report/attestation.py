@@ -1,0 +1,311 @@
+"""An attestation: a signed statement about the commit that a gate judged, what it was judged by, and the verdict.
+
+It is an in-toto statement with the predicate `test-result`, in a DSSE envelope that is signed by Ed25519.
+
+Sources:
+- https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md
+- https://github.com/in-toto/attestation/blob/main/spec/predicates/test-result.md
+- https://github.com/secure-systems-lab/dsse/blob/master/protocol.md
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.compare.baselines import BASELINES_FOLDER
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.history import git
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+#: Holds the private key, as PEM or as the path of such a file.
+KEY_VARIABLE = "GOLDEN_ATTEST_KEY"
+#: The value of it with which the statement is written without an envelope, for another program to sign.
+UNSIGNED = "none"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
+_HOW_TO_MAKE_A_KEY = "`openssl genpkey -algorithm ed25519 -out KEY` makes one"
+_PEM_BEGINS = "-----BEGIN"
+_PASSED = "PASSED"
+# What a gate report has beside the verdict.
+_NO_VERDICT = frozenset({"schema_version", "gate", "results", "weakened_floor"})
+
+
+class Attestor:
+    """Writes statements about gates of one manifest, signed by the key that the environment names.
+
+    `manifest` is the manifest's path in the checkout that is judged; None if there is none.
+
+    Raises:
+        SettingsError: there is no manifest or no key, or the key cannot be used.
+    """
+
+    def __init__(self, manifest: Path | None) -> None:
+        if manifest is None:
+            raise SettingsError(
+                "--golden-attest needs a manifest: --golden-projects has none that a commit could hold."
+            )
+        self._manifest = manifest
+        self._key = find_key()
+
+    def make_text(self, judged: Judged, base: str | None) -> str:
+        """Return the statement about what is checked out, as text; `base` is the ref that the floor was compared with.
+
+        Raises:
+            GoldenError: it is in no git repository, or nothing is committed.
+        """
+        return seal_statement(make_statement(judged, self._manifest, base), self._key)
+
+
+class CommitFacts(NamedTuple):
+    """What git knows of a commit: its id, its tree's, the manifest's and the baselines'; None for what it does not have."""
+
+    commit: str
+    tree: str
+    manifest: str | None
+    baselines: str | None
+
+
+def read_commit(manifest: Path, commit: str) -> CommitFacts:
+    """Read what a statement says about a commit. `manifest` is the manifest's path in the checkout.
+
+    Raises:
+        GoldenError: git cannot tell.
+    """
+    folder = next(place for place in manifest.parents if place.is_dir())
+    place = manifest.parent.relative_to(folder).as_posix()
+    paths = [f"./{place}/{name}" for name in (manifest.name, BASELINES_FOLDER)]
+    names = [f"{commit}^{{tree}}", *(f"{commit}:{path}" for path in paths)]
+    found = [git.run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", name) for name in names]
+    tree, *others = (None if one.returncode else one.stdout.strip() for one in found)
+    if tree is None:
+        raise GoldenError(f"git cannot read the commit {commit}: fetch it first")
+    return CommitFacts(commit, tree, *others)
+
+
+def find_edits(manifest: Path) -> bool:
+    """Tell whether the checkout has edits that are not committed, or baselines that git ignores."""
+    folder = manifest.parent
+    own = git.run_git(folder, "status", "--porcelain", "--ignored", "--", BASELINES_FOLDER, manifest.name)
+    return bool(own.stdout or git.run_git(folder, "status", "--porcelain").stdout)
+
+
+class Judged(NamedTuple):
+    """What a statement is about. The names of projects are divided by what became of them.
+
+    `verdict` and `environment` are JSON objects: the verdict with its counts, and the versions that judged.
+    """
+
+    is_passed: bool
+    passed: tuple[str, ...]
+    failed: tuple[str, ...]
+    others: tuple[str, ...]
+    verdict: Mapping[str, Any]
+    weakenings: tuple[Mapping[str, Any], ...]
+    environment: Mapping[str, Any]
+    finished_at: str
+
+
+def judge_report(report: Mapping[str, Any]) -> Judged:
+    """Return what a gate report says."""
+    statuses = {result["name"]: result["status"] for result in report["results"]}
+    passed = tuple(name for name, status in statuses.items() if status == _PASSED)
+    failed = tuple(result["name"] for result in report["results"] if result["is_regression"])
+    return Judged(
+        report["final_status"] == "passed",
+        passed,
+        failed,
+        tuple(name for name in statuses if name not in {*passed, *failed}),
+        {key: value for key, value in report.items() if key not in _NO_VERDICT},
+        tuple(report["weakened_floor"]),
+        report["gate"]["environment"],
+        report["gate"]["finished_at"],
+    )
+
+
+def make_statement(judged: Judged, manifest: Path, base: str | None) -> dict[str, Any]:
+    """Return the statement about what is checked out.
+
+    Args:
+        judged: the verdict on it.
+        manifest: the manifest's path in the checkout that was judged.
+        base: the ref that the floor was compared with, if there is one.
+
+    Raises:
+        GoldenError: it is in no git repository, or nothing is committed.
+    """
+    folder = manifest.parent
+    head = read_commit(manifest, git.find_commit(folder, "HEAD"))
+    then = None if base is None else read_commit(manifest, git.find_commit(folder, base))
+    return {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": "HEAD", "digest": _digest_commit(head)}],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": {
+            "result": _PASSED if judged.is_passed else "FAILED",
+            "configuration": list(_describe_configuration(manifest.name, head)),
+            "passedTests": list(judged.passed),
+            "warnedTests": list(judged.others),
+            "failedTests": list(judged.failed),
+            "base": None if then is None else {"name": base, "digest": _digest_commit(then)},
+            "uncommittedEdits": find_edits(manifest),
+            "verdict": dict(judged.verdict),
+            "weakenings": [dict(one) for one in judged.weakenings],
+            "environment": dict(judged.environment),
+            "finishedOn": judged.finished_at,
+        },
+    }
+
+
+def _digest_commit(facts: CommitFacts) -> dict[str, str]:
+    return {"gitCommit": facts.commit, "gitTree": facts.tree}
+
+
+def _describe_configuration(name: str, facts: CommitFacts) -> Iterator[dict[str, Any]]:
+    found = ((name, "gitBlob", facts.manifest), (BASELINES_FOLDER, "gitTree", facts.baselines))
+    yield from ({"name": name, "digest": {kind: digest}} for name, kind, digest in found if digest is not None)
+
+
+def find_key() -> Ed25519PrivateKey | None:
+    """Return the key that signs; None if the statement is to be written without an envelope.
+
+    Raises:
+        SettingsError: there is none, or it cannot be used.
+    """
+    given = os.environ.get(KEY_VARIABLE, "").strip()
+    if not given:
+        raise SettingsError(
+            f"--golden-attest needs a key: set {KEY_VARIABLE} to an Ed25519 private key (PEM, or the path of such a file; "
+            f"{_HOW_TO_MAKE_A_KEY}), or to `{UNSIGNED}` if another program signs the statement."
+        )
+    if given == UNSIGNED:
+        return None
+    with _reading_key(KEY_VARIABLE):
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        pem = given.encode() if given.startswith(_PEM_BEGINS) else Path(given).expanduser().read_bytes()
+        key = load_pem_private_key(pem, None)
+        if not isinstance(key, Ed25519PrivateKey):
+            raise TypeError("it is another kind of key")
+        return key
+
+
+def read_public_key(path: Path) -> Ed25519PublicKey:
+    """Read the key that statements are checked with.
+
+    Raises:
+        SettingsError: it cannot be used.
+    """
+    with _reading_key(f"--key {path}"):
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+        key = load_pem_public_key(path.read_bytes())
+        if not isinstance(key, Ed25519PublicKey):
+            raise TypeError("it is another kind of key")
+        return key
+
+
+@contextmanager
+def _reading_key(named: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError:
+        told = "signing needs `cryptography`: pip install 'pytest-golden-projects[attest]'"
+        raise SettingsError(told) from None
+    except (OSError, ValueError, TypeError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise SettingsError(f"{named} is no Ed25519 key as PEM ({why}): {_HOW_TO_MAKE_A_KEY}.") from None
+
+
+def seal_statement(statement: Mapping[str, Any], key: Ed25519PrivateKey | None) -> str:
+    """Return a statement as text: in a signed envelope, or alone if there is no key."""
+    payload = json.dumps(statement, ensure_ascii=False, separators=(",", ":")).encode()
+    if key is None:
+        return payload.decode() + "\n"
+    signature = {"keyid": _name_key(key.public_key()), "sig": _encode(key.sign(_encode_for_signing(payload)))}
+    envelope = {"payloadType": PAYLOAD_TYPE, "payload": _encode(payload), "signatures": [signature]}
+    return json.dumps(envelope) + "\n"
+
+
+def read_statement(text: str, key: Ed25519PublicKey) -> dict[str, Any]:
+    """Return the statement in an envelope that this key has signed.
+
+    Raises:
+        GoldenError: it is no such envelope, or the key has not signed it as it is.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        envelope = json.loads(text)
+        payload = base64.b64decode(envelope["payload"], validate=True)
+        signatures = [base64.b64decode(one["sig"], validate=True) for one in envelope["signatures"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise GoldenError("it is no signed statement: its form is not that of a DSSE envelope") from None
+    if envelope.get("payloadType") != PAYLOAD_TYPE:
+        raise GoldenError("it is no in-toto statement")
+    for signature in signatures:
+        with suppress(InvalidSignature):
+            key.verify(signature, _encode_for_signing(payload))
+            return _parse_statement(payload)
+    raise GoldenError("this key has not signed it, or it was edited since")
+
+
+def find_faults(statement: Mapping[str, Any], manifest: Path, commit: str, base: str | None = None) -> Iterator[str]:
+    """Yield why a statement does not say that a commit passed: each reason is one sentence.
+
+    Args:
+        statement: as `read_statement` returns it.
+        manifest: the manifest's path in a checkout that has the commit.
+        commit: the commit that must have passed.
+        base: the commit that it must have been compared with; None for any.
+
+    Raises:
+        GoldenError: git cannot read the commit.
+    """
+    predicate, facts = statement["predicate"], read_commit(manifest, commit)
+    judged = statement["subject"][0]["digest"]
+    if judged != _digest_commit(facts):
+        yield f"it is about the commit {judged.get('gitCommit')}, not about {commit}"
+        return
+    if predicate["uncommittedEdits"]:
+        yield "there were edits that were not committed, so what ran was not the commit"
+    if predicate["configuration"] != list(_describe_configuration(manifest.name, facts)):
+        yield f"manifest or baselines are not those that {manifest} has in this commit"
+    told = (predicate["base"] or {}).get("digest", {}).get("gitCommit")
+    if base is not None and told != base:
+        yield f"its floor was compared with {told or 'no base'}, not with {base}"
+    if predicate["result"] != _PASSED:
+        yield f"the verdict is {predicate['verdict'].get('verdict', predicate['result'])}"
+
+
+def _parse_statement(payload: bytes) -> dict[str, Any]:
+    statement: dict[str, Any] = json.loads(payload)
+    if statement.get("_type") != STATEMENT_TYPE or statement.get("predicateType") != PREDICATE_TYPE:
+        raise GoldenError("it is another kind of statement")
+    return statement
+
+
+def _encode_for_signing(payload: bytes) -> bytes:
+    """Return what is signed: DSSE's pre-authentication encoding."""
+    kind = PAYLOAD_TYPE.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+
+
+def _encode(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
+
+
+def _name_key(key: Ed25519PublicKey) -> str:
+    return hashlib.sha256(key.public_bytes_raw()).hexdigest()

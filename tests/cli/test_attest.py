@@ -1,0 +1,187 @@
+"""Statements that `golden gate`, `golden verify` and `pytest --golden` sign, and what `golden attest check` makes of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from tests.gate_processes import WITHOUT_PLUGINS
+from tests.repository import Repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Golden, GoldenProcess, Ran
+
+
+def write_keys(folder: Path, name: str) -> Path:
+    """Write a private and a public key; return the path of the first."""
+    key = Ed25519PrivateKey.generate()
+    private = folder / f"{name}.pem"
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    (folder / f"{name}.pub").write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return private
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    write_keys(folder, "ours")
+    write_keys(folder, "theirs")
+    return folder
+
+
+@pytest.fixture
+def repository(folder: Path) -> Repository:
+    repository = Repository(folder)
+    repository.declare("works")
+    repository.script("works", "echo fine > out.txt\n")
+    repository.write(
+        pytest__ini=f"[pytest]\naddopts = {' '.join(WITHOUT_PLUGINS)}\n",
+        golden_baselines___works___out__txt="fine\n",
+        __gitignore=".golden/\n*.json\n",
+    )
+    repository.commit("base")
+    repository.git("checkout", "-q", "-b", "topic")
+    repository.write(note__txt="a change\n")
+    repository.commit()
+    return repository
+
+
+class Signing:
+    """Runs commands that sign with our key, and checks what they have signed."""
+
+    def __init__(self, process: GoldenProcess, golden: Golden, keys: Path) -> None:
+        self._process, self._golden, self._keys = process, golden, keys
+
+    def gate(self, path: str, **environment: str) -> Ran:
+        key = {"GOLDEN_ATTEST_KEY": str(self._keys / "ours.pem"), **environment}
+        words = ("gate", "--base", "main", "--store", "none", "--attest", path)
+        return self._process(*words, environment=key)
+
+    def check(self, path: str, *words: str, key: str = "ours") -> Ran:
+        return self._golden("attest", "check", path, "--key", str(self._keys / f"{key}.pub"), *words)
+
+
+@pytest.fixture
+def signing(golden_process: GoldenProcess, golden: Golden, keys: Path) -> Signing:
+    return Signing(golden_process, golden, keys)
+
+
+def edit(path: Path, change: str) -> None:
+    """Edit a signed statement, without the key."""
+    envelope = json.loads(path.read_text())
+    statement: dict[str, Any] = json.loads(base64.b64decode(envelope["payload"]))
+    if change == "byte":
+        statement["predicate"]["result"] = "PASSED "
+        envelope["payload"] = base64.b64encode(json.dumps(statement).encode()).decode()
+    elif change == "signature":
+        envelope["signatures"] = []
+    else:
+        envelope["payloadType"] = "text/plain"
+    path.write_text(json.dumps(envelope))
+
+
+def test_green_gate_is_signed_and_holds_for_its_commit_alone(
+    repository: Repository, signing: Signing, keys: Path
+) -> None:
+    ran = signing.gate("st.json")
+    assert ran.code == 0, ran.err
+    holds = signing.check("st.json", "--base", "main", "--commit", "HEAD")
+    assert holds.code == 0, holds.out
+    assert f"st.json holds for {repository.git('rev-parse', 'HEAD')}: PASSED: 1 passed" in holds.out.replace("\n", " ")
+    told = signing.check("st.json", "--json")
+    assert told.json["holds"] is True
+
+    assert "not about" in signing.check("st.json", "--commit", "main").out
+    assert "its floor was compared with" in signing.check("st.json", "--base", "HEAD").out
+    assert "has not signed it" in signing.check("st.json", key="theirs").out
+    assert signing.check("st.json", "--commit", "nowhere").code == 2
+    assert signing.check("missing.json").code == 2
+    for change, reason in {"signature": "has not signed it", "type": "no in-toto statement", "byte": "edited"}.items():
+        text = (repository.folder / "st.json").read_text()
+        (repository.folder / "edited.json").write_text(text)
+        edit(repository.folder / "edited.json", change)
+        refused = signing.check("edited.json")
+        assert (refused.code, reason in refused.out) == (1, True), change
+    (repository.folder / "edited.json").write_text('{"a": [')
+    assert "not that of a DSSE envelope" in signing.check("edited.json").out
+
+    # The same tree in another commit is another subject.
+    repository.git("commit", "-q", "--amend", "-m", "another subject")
+    assert signing.check("st.json").code == 1
+
+
+def test_red_gate_and_uncommitted_edits_do_not_hold(repository: Repository, signing: Signing) -> None:
+    repository.script("works", "exit 3\n")
+    assert signing.gate("st.json").code == 1
+    refused = signing.check("st.json", "--json").json
+    assert refused["holds"] is False
+    assert len(refused["faults"]) == 2
+    assert "edits that were not committed" in refused["faults"][0]
+    assert "the verdict is FAILED: 1 failed" in refused["faults"][1]
+
+
+def test_ignored_baselines_are_no_part_of_the_commit(repository: Repository, signing: Signing) -> None:
+    repository.write(__gitignore=".golden/\n*.json\ngolden_baselines/\n")
+    repository.git("rm", "-q", "-r", "--cached", "golden_baselines")
+    repository.commit("the baselines are ignored")
+    assert signing.gate("st.json").code in {0, 1}
+    assert "edits that were not committed" in signing.check("st.json").out
+
+
+def test_verification_and_own_gate_are_signed_too(
+    repository: Repository, signing: Signing, golden: Golden, keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOLDEN_ATTEST_KEY", (keys / "ours.pem").read_text())
+    assert golden("verify", "--base", "main", "--store", "none", "--attest", "verified.json").code == 0
+    assert "no new regression; 1 ok" in signing.check("verified.json", "--base", "main").out
+    monkeypatch.setenv("GOLDEN_ATTEST_KEY", "none")
+    assert golden("verify", "--base", "main", "--store", "none", "--attest", "plain.json").code == 0
+    statement = json.loads((repository.folder / "plain.json").read_text())
+    assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    assert statement["predicate"]["passedTests"] == ["works"]
+    assert statement["predicate"]["environment"]["sandbox"]
+    monkeypatch.setenv("GOLDEN_ATTEST_KEY", str(keys / "ours.pem"))
+    own = [sys.executable, "-m", "pytest", "--golden", "--golden-store=none", "--golden-attest", "own.json"]
+    assert subprocess.run(own, cwd=repository.folder, check=False, capture_output=True).returncode == 0
+    assert "PASSED: 1 passed" in signing.check("own.json").out
+    assert "compared with no base" in signing.check("own.json", "--base", "main").out
+    inline = subprocess.run([*own, "--golden-projects", "works:works/run.sh"], cwd=repository.folder, check=False, capture_output=True)
+    assert inline.returncode == 4
+    assert b"--golden-attest needs a manifest" in inline.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [("", "needs a key"), ("/nowhere/key.pem", "No such file"), ("-----BEGIN x", "is no Ed25519 key"), ("rsa", "kind")],
+)
+def test_key_that_cannot_sign_is_refused_before_anything_runs(
+    repository: Repository, signing: Signing, keys: Path, key: str, told: str
+) -> None:
+    if key == "rsa":
+        pem = generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        key = pem.decode()
+    ran = signing.gate("st.json", GOLDEN_ATTEST_KEY=key)
+    assert ran.code == 2
+    assert told in ran.err
+    assert "Traceback" not in ran.err
+    assert not (repository.folder / "st.json").exists()
+
+
+def test_public_key_of_another_kind_is_refused(repository: Repository, golden: Golden, keys: Path) -> None:
+    public = generate_private_key(65537, 2048).public_key()
+    (keys / "rsa.pub").write_bytes(public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    for name in ("rsa.pub", "ours.pem", "missing.pub"):
+        ran = golden("attest", "check", "st.json", "--key", str(keys / name))
+        assert ran.code == 2
+        assert "is no Ed25519 key as PEM" in ran.err
