@@ -33,7 +33,12 @@ run = run_action
 
 def _declare_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="The signed statement.")
-    parser.add_argument("--key", metavar="PUB", type=Path, required=True, help="The public key, Ed25519 as PEM.")
+    parser.add_argument(
+        "--key",
+        metavar="PUB",
+        required=True,
+        help="The public key, Ed25519 as PEM; none if another program has checked who signed the file.",
+    )
     parser.add_argument(
         "--commit", metavar="SHA", default="HEAD", help="The commit that must have passed (default: HEAD)."
     )

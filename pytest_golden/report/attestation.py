@@ -201,17 +201,19 @@ def find_key() -> Ed25519PrivateKey | None:
         return key
 
 
-def read_public_key(path: Path) -> Ed25519PublicKey:
-    """Read the key that statements are checked with.
+def read_public_key(given: str) -> Ed25519PublicKey | None:
+    """Read the key that statements are checked with; None if another program has checked the signature.
 
     Raises:
         SettingsError: it cannot be used.
     """
-    with _reading_key(f"--key {path}"):
+    if given == UNSIGNED:
+        return None
+    with _reading_key(f"--key {given}"):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-        key = load_pem_public_key(path.read_bytes())
+        key = load_pem_public_key(Path(given).read_bytes())
         if not isinstance(key, Ed25519PublicKey):
             raise TypeError("it is another kind of key")
         return key
@@ -239,12 +241,14 @@ def seal_statement(statement: Mapping[str, Any], key: Ed25519PrivateKey | None) 
     return json.dumps(envelope) + "\n"
 
 
-def read_statement(text: str, key: Ed25519PublicKey) -> dict[str, Any]:
-    """Return the statement in an envelope that this key has signed.
+def read_statement(text: str, key: Ed25519PublicKey | None) -> dict[str, Any]:
+    """Return the statement in an envelope that this key has signed; without a key, a statement that stands alone.
 
     Raises:
         GoldenError: it is no such envelope, or the key has not signed it as it is.
     """
+    if key is None:
+        return _parse_statement(text.encode())
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -291,9 +295,16 @@ def find_faults(statement: Mapping[str, Any], manifest: Path, commit: str, base:
 
 
 def _parse_statement(payload: bytes) -> dict[str, Any]:
-    statement: dict[str, Any] = json.loads(payload)
-    if statement.get("_type") != STATEMENT_TYPE or statement.get("predicateType") != PREDICATE_TYPE:
-        raise GoldenError("it is another kind of statement")
+    try:
+        statement: Any = json.loads(payload)
+    except (ValueError, RecursionError):
+        statement = None
+    if (
+        not isinstance(statement, dict)
+        or statement.get("_type") != STATEMENT_TYPE
+        or statement.get("predicateType") != PREDICATE_TYPE
+    ):
+        raise GoldenError("it is no statement about a gate")
     return statement
 
 

@@ -344,4 +344,4 @@ class GoldenReports:
         if path is None:
             return None
         checkout = Path(os.environ.get("GITHUB_WORKSPACE", "."))
-        return Path(os.path.relpath(path, checkout)).as_posix()
+        return Path(os.path.relpath(self._declared.judged_folder / path.name, checkout)).as_posix()

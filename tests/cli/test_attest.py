@@ -151,12 +151,18 @@ def test_verification_and_own_gate_are_signed_too(
     assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
     assert statement["predicate"]["passedTests"] == ["works"]
     assert statement["predicate"]["environment"]["sandbox"]
+    assert golden("attest", "check", "plain.json", "--key", "none").code == 0
+    for text in ("{}", "[", "[]"):
+        (repository.folder / "plain.json").write_text(text)
+        assert "it is no statement about a gate" in golden("attest", "check", "plain.json", "--key", "none").out
     monkeypatch.setenv("GOLDEN_ATTEST_KEY", str(keys / "ours.pem"))
     own = [sys.executable, "-m", "pytest", "--golden", "--golden-store=none", "--golden-attest", "own.json"]
     assert subprocess.run(own, cwd=repository.folder, check=False, capture_output=True).returncode == 0
     assert "PASSED: 1 passed" in signing.check("own.json").out
     assert "compared with no base" in signing.check("own.json", "--base", "main").out
-    inline = subprocess.run([*own, "--golden-projects", "works:works/run.sh"], cwd=repository.folder, check=False, capture_output=True)
+    inline = subprocess.run(
+        [*own, "--golden-projects", "works:works/run.sh"], cwd=repository.folder, check=False, capture_output=True
+    )
     assert inline.returncode == 4
     assert b"--golden-attest needs a manifest" in inline.stderr
 

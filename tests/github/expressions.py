@@ -1,11 +1,11 @@
-"""GitHub's expressions, as far as our action uses them: contexts, literals, `==`, `!=`, `&&`, `||` and `contains`."""
+"""GitHub's expressions, as far as our action uses them: contexts, literals, `==`, `!=`, `!`, `&&`, `||`, brackets and `contains`."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-_TOKEN = re.compile(r"\s*('(?:[^']|'')*'|&&|\|\||==|!=|[(),]|[\w.*-]+)")
+_TOKEN = re.compile(r"\s*('(?:[^']|'')*'|&&|\|\||==|!=|[!(),]|[\w.*-]+)")
 
 
 def fill(text: str, contexts: dict[str, Any]) -> str:
@@ -60,6 +60,12 @@ class _Reader:
         token = self.tokens.pop(0)
         if token.startswith("'"):
             return token[1:-1].replace("''", "'")
+        if token == "!":
+            return not self.one()
+        if token == "(":
+            value = self.any_of()
+            assert self.tokens.pop(0) == ")"
+            return value
         if token == "contains":
             assert self.tokens.pop(0) == "("
             many = self.any_of()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,8 @@ import yaml
 from tests.docs.documents import REPOSITORY
 from tests.github.expressions import as_text, evaluate, fill
 
-ACTION = REPOSITORY / ".github" / "actions" / "golden"
+ACTIONS = REPOSITORY / ".github" / "actions"
+ACTION = ACTIONS / "golden"
 
 
 @dataclass
@@ -44,21 +46,23 @@ class Runner:
         self.api = api
         self._path = [str(self.commands), str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
         self.runs = 0
+        self._action = ACTION
 
     def write_command(self, name: str, script: str) -> None:
         command = self.commands / name
         command.write_text(f"#!/bin/sh\n{script}\n")
         command.chmod(0o755)
 
-    def run(self, github: dict[str, Any], **inputs: str) -> Run:
-        """Run the action; a step that fails ends it, unless it may."""
+    def run(self, github: dict[str, Any], named: str = "golden", **inputs: str) -> Run:
+        """Run one of our actions; a step that fails ends it, unless it may."""
         self.runs += 1
-        action = yaml.safe_load((ACTION / "action.yml").read_text(encoding="utf-8"))
+        self._action = ACTIONS / named
+        action = yaml.safe_load((self._action / "action.yml").read_text(encoding="utf-8"))
         assert set(inputs) <= {name.replace("-", "_") for name in action["inputs"]}
         github = {"repository": "me/shop", "ref_name": "7/merge", "base_ref": "", "run_id": self.runs, **github}
         contexts: dict[str, Any] = {
             "github": {**github, "run_attempt": 1, "token": "t0ken"},
-            "runner": {"os": "Linux"},
+            "runner": {"os": "Linux", "temp": str(self.temporary)},
             "steps": {},
         }
         contexts["inputs"] = {
@@ -78,6 +82,7 @@ class Runner:
     def run_step(self, step: dict[str, Any], contexts: dict[str, Any], run: Run) -> int:
         """Run one step, which may be a workflow's, and give its exit code."""
         if "uses" in step:
+            assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step["uses"]), "an action of others is pinned by its commit"
             given = {name: fill(str(value), contexts) for name, value in step["with"].items()}
             return self._use(step["uses"], given)
         output, summary = self.temporary / "output", self.temporary / "summary"
@@ -93,12 +98,13 @@ class Runner:
             "PATH": ":".join(self._path),
             "CI": "true",
             "GITHUB_ACTIONS": "true",
-            "GITHUB_ACTION_PATH": str(ACTION),
+            "GITHUB_ACTION_PATH": str(self._action),
             "GITHUB_API_URL": self.api,
             "GITHUB_SERVER_URL": "https://git.example",
             "GITHUB_REPOSITORY": github["repository"],
             "GITHUB_RUN_ID": str(github["run_id"]),
             "GITHUB_SHA": "0123456789abcdef",
+            **{f"GITHUB_{name}": str(self.temporary / name) for name in ("ENV", "PATH", "STATE")},
             "GITHUB_OUTPUT": str(output),
             "GITHUB_STEP_SUMMARY": str(summary),
             "GITHUB_WORKSPACE": str(self.workspace),
@@ -127,16 +133,21 @@ class Runner:
 
     def _use(self, uses: str, given: dict[str, str]) -> int:
         paths = [self.workspace / path for path in given["path"].split("\n") if path]
-        if uses == "actions/cache/save@v5":
+        if uses.startswith("actions/cache/save@"):
             self._copy(paths, self.cache / quote(given["key"], safe=""))
-        elif uses == "actions/cache/restore@v5":
+        elif uses.startswith("actions/cache/restore@"):
             wanted = [key for key in given["restore-keys"].split("\n") if key]
             saved = sorted(self.cache.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
             found = next((path for key in wanted for path in saved if path.name.startswith(quote(key, safe=""))), None)
             if found is not None:
                 shutil.copytree(found, self.workspace, dirs_exist_ok=True)
+        elif uses.startswith("actions/download-artifact@"):
+            if not (self.artifacts / given["name"]).exists():
+                return 1
+            shutil.copytree(self.artifacts / given["name"], paths[0], dirs_exist_ok=True)
         else:
-            assert uses == "actions/upload-artifact@v6"
+            assert uses.startswith("actions/upload-artifact@")
+            shutil.rmtree(self.artifacts / given["name"], ignore_errors=True)
             for path in filter(Path.exists, paths):
                 shutil.copytree(path, self.artifacts / given["name"] / path.name, dirs_exist_ok=True)
         return 0

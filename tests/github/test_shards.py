@@ -12,7 +12,7 @@ import yaml
 from tests.docs.documents import REPOSITORY
 from tests.github.expressions import fill
 from tests.github.runner import Run, Runner
-from tests.github.test_action import PYTEST, git, make_floor
+from tests.github.test_action import git, make_floor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,12 +50,17 @@ class Workflow:
         return run
 
     def run_shard(self, runner: Runner, index: int) -> Run:
-        contexts = {**self._contexts, "runner": {"temp": str(runner.temporary)}, "matrix": {"shard": index}}
+        contexts = {
+            **self._contexts,
+            "runner": {"temp": str(runner.temporary)},
+            "matrix": {"shard": index},
+            "steps": {},
+        }
         given = {
             name: fill(str(told), contexts) for name, told in self._find("shard", "Run this shard")["with"].items()
         }
         given = {name.replace("-", "_"): told for name, told in given.items()}
-        return runner.run({"event": {}}, pytest=PYTEST, **given)
+        return runner.run({"event": {}}, **given)
 
     def _find(self, job: str, name: str) -> dict[str, Any]:
         return next(dict(step) for step in self._jobs[job]["steps"] if step.get("name") == name)

@@ -18,13 +18,7 @@ depth=()
 if [ "$(git rev-parse --is-shallow-repository)" = true ]; then
   depth=(--depth=1)
 fi
-# A checkout without persisted credentials cannot read a private repository. Never on the command line, which others can see.
-server="${GITHUB_SERVER_URL:-https://github.com}"
-header="http.$server/.extraheader"
-# The empty one takes away what the checkout may have left: GitHub refuses a request with two of them.
-export GIT_TERMINAL_PROMPT=0 GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0="$header" GIT_CONFIG_VALUE_0="" GIT_CONFIG_KEY_1="$header"
-GIT_CONFIG_VALUE_1="AUTHORIZATION: basic $(printf 'x-access-token:%s' "$TOKEN" | base64 | tr -d '\n')"
-export GIT_CONFIG_VALUE_1
+export GIT_TERMINAL_PROMPT=0
 if ! git fetch --quiet --no-tags "${depth[@]}" origin "+refs/heads/$BRANCH:$ref"; then
   echo "::warning title=golden base::the base branch cannot be fetched: give actions/checkout fetch-depth: 0"
 fi

@@ -3,28 +3,35 @@
 set -euo pipefail
 
 reports="$(mktemp -d "$RUNNER_TEMP/golden-reports.XXXXXX")"
-command=() given=() options=(--golden-sandbox "$SANDBOX" --golden-floor "$FLOOR")
-read -r -a command <<<"$PYTEST"
+command=() given=()
+read -r -a command <<<"$PYTHON"
 # What cannot be read is no run: a gate without the option that was meant may be green where it should not be.
-if ! python3 -c 'import os, shlex; print(end="".join(f"{word}\0" for word in shlex.split(os.environ["ARGUMENTS"])))' \
+if ! python3 -I -c 'import os, shlex; print(end="".join(f"{word}\0" for word in shlex.split(os.environ["ARGUMENTS"])))' \
   >"$RUNNER_TEMP/golden-arguments" 2>/dev/null; then
   echo "::error title=golden arguments::the input arguments cannot be read: it is not quoted as in a shell"
   exit 4
 fi
 mapfile -d '' -t given <"$RUNNER_TEMP/golden-arguments"
 if [ -n "$BASE" ]; then
-  options+=(--golden-base "$BASE")
+  # The base judges: nothing of the change runs outside of the seal, not even a module in the current folder (-P).
+  command+=(-P -s -m pytest_golden gate --base "$BASE" --floor "$FLOOR" --)
+else
+  command+=(-m pytest --golden)
+fi
+if [ "$ATTEST" = true ]; then
+  export GOLDEN_ATTEST="$reports/golden-attestation.json" GOLDEN_ATTEST_KEY=none
 fi
 if [ "$FLOOR" = accept ]; then
   echo "::notice title=golden floor::$PERSON accepts a weakened floor of this commit"
 fi
 code=0
-"${command[@]}" --golden "${options[@]}" \
+# What a later step reads is not for pipelines, whatever passes them variables.
+env -u GITHUB_ENV -u GITHUB_PATH -u GITHUB_OUTPUT -u GITHUB_STATE "${command[@]}" --golden-sandbox "$SANDBOX" \
   --golden-json "$reports/golden-report.json" \
   --golden-html "$reports/golden-report.html" \
   --golden-junit "$reports/golden-junit.xml" \
   "${given[@]}" || code=$?
-# A conftest can end pytest with 0 before anything has run. So green is only what has a report that says so.
+# Where no base judges, a conftest can end pytest with 0 before anything has run. So green is only what has a report that says so.
 if [ "$code" = 0 ] && ! python3 -I - "$reports/golden-report.json" "$BASE" 2>/dev/null <<'CHECK'; then
 import json, sys
 report, base = json.load(open(sys.argv[1], encoding="utf-8")), sys.argv[2]

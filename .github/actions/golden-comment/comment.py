@@ -20,7 +20,7 @@ TIMEOUT_SECONDS = 30
 def main() -> None:
     """Post the comment, or update the one that is there."""
     marker = f"<!-- golden-gate {re.sub(r'[^A-Za-z0-9_.]', '_', os.environ.get('NAME', ''))} -->"
-    body = make_body(Path(os.environ["SUMMARY"]).read_text(encoding="utf-8", errors="replace"), marker, describe_run())
+    body = make_body(read_summary(Path(os.environ["REPORTS"])), marker, describe_run())
     comments = f"/repos/{os.environ['GITHUB_REPOSITORY']}/issues/{int(os.environ['NUMBER'])}/comments"
     try:
         found = find_comment(comments, marker)
@@ -34,6 +34,12 @@ def main() -> None:
         print(f"::notice title=golden comment::no comment on the pull request ({why}): {told}")
     else:
         print(f"golden: the comment was {'posted' if found is None else 'updated'}")
+
+
+def read_summary(reports: Path) -> str:
+    """Give the summary among the reports, which lie in a folder of their own; nothing if the gate has left none."""
+    found = sorted(reports.rglob("golden-summary.md"))
+    return found[0].read_text(encoding="utf-8", errors="replace") if found else ""
 
 
 def make_body(summary: str, marker: str, run: str) -> str:
