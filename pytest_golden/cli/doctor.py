@@ -214,7 +214,8 @@ def examine_sandbox(root: Path, view: str) -> Iterator[Finding]:
     yield Finding("view", view_state, told, "" if is_best or not is_sealed else abilities.advice)
     told = "processes, network and all files outside the view" if is_sealed else "`network: false` is an ERROR"
     told = "; ".join(filter(None, [f"{abilities.seal}: {told}", abilities.seal_reason]))
-    seal_state, advice = (State.GOOD, "") if is_sealed else (State.LIMITED, abilities.advice)
+    seal_state = State.LIMITED if abilities.seal_reason else State.GOOD
+    advice = "" if is_sealed else abilities.advice
     yield Finding("seal", seal_state, told, advice)
     if is_sealed:
         is_own = abilities.network == "own"

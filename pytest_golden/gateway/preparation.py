@@ -41,14 +41,16 @@ FIXED = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "SOURCE_DATE_E
 class Prepared:
     """Everything that a launch of this project needs. `prefix` stands before every command line; empty without a seal.
 
-    `own_network` tells that it reaches the internet but not this machine. With a `handover` each command hands a socket of its network out before it starts. `hidden` are the folders of
-    this machine that the seal hides.
+    `filter` tells the kernel which system calls to refuse; `own_network` that it reaches the internet but not this machine.
+    With a `handover` each command hands a socket of its network out before it starts. `hidden` are the folders of this
+    machine that the seal hides.
     """
 
     project: ResolvedProject
     folder: Path
     view: View
     prefix: tuple[str, ...]
+    filter: bytes
     environment: Mapping[str, str]
     steps_file: Path
     handover: Handover | None = None
@@ -134,8 +136,17 @@ def prepare(
         runner=command.environment,
     )
     steps_file = private.temporary / _STEPS_NAME
-    own_network = resolver is not None
-    return Prepared(project, folder, view, prefix, environment, steps_file, own_network=own_network, hidden=hidden)
+    return Prepared(
+        project,
+        folder,
+        view,
+        prefix,
+        b"" if seal is None else seal.filter,
+        environment,
+        steps_file,
+        own_network=resolver is not None,
+        hidden=hidden,
+    )
 
 
 def _seal_in(

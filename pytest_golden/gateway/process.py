@@ -39,7 +39,10 @@ _MESSAGE_BYTES = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One command to run to its end. `stdout` and `stderr` are files to be made; `sealed` tells that argv is bwrap's."""
+    """One command to run to its end. `stdout` and `stderr` are files to be made; `sealed` tells that argv is bwrap's.
+
+    `filter` is the seal's filter of system calls in hexadecimal digits.
+    """
 
     argv: tuple[str, ...]
     cwd: str
@@ -47,6 +50,7 @@ class Launch:
     stdout: str
     stderr: str
     sealed: bool
+    filter: str = ""
     timeout_seconds: float | None = None
     memory_limit_bytes: int | None = None
     cpu_limit_seconds: float | None = None

@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_golden.gateway.supervisor_child import open_pipe
 from pytest_golden.gateway.view import is_below
 from pytest_golden.storage.folder import find_settings_folder
 
@@ -64,12 +66,16 @@ class PrivateFolders:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """A machine's seal: the sandbox program, the folders that are replaced, and what stays visible below them."""
+    """A machine's seal: the sandbox program, the folders that are replaced, and what stays visible below them.
+
+    Whoever runs the command line hands the `filter` of system calls to the sandbox, unless it is empty.
+    """
 
     bwrap: str
     home: str
     masked: tuple[str, ...]
     visible: tuple[str, ...]
+    filter: bytes = b""
 
     def arguments(
         self,
@@ -144,6 +150,20 @@ class Mounted:
         """Tell whether sockets below it lead out: those of the machine's own folder, but not through an overlay of it."""
         kind, source = self.arguments[:2]
         return kind in {"--ro-bind", "--bind"} and source == self.path and not self.is_granted
+
+
+@contextmanager
+def hand_filter(command: Sequence[str], program: bytes) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
+    """Yield a sandbox's command line that reads a filter of system calls, and the descriptors that it must inherit."""
+    if not program:
+        yield tuple(command), ()
+        return
+    number = open_pipe(program)
+    try:
+        os.set_inheritable(number, True)
+        yield (command[0], "--seccomp", str(number), *command[1:]), (number,)
+    finally:
+        os.close(number)
 
 
 def cover(socket: str) -> Mounted:

@@ -33,6 +33,7 @@ from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProje
 from pytest_golden.gateway.runners.choice import find_runner_command
 from pytest_golden.gateway.runners.runner import PipelineFile
 from pytest_golden.gateway.scratch import remove_tree
+from pytest_golden.gateway.seal import hand_filter
 from pytest_golden.gateway.view import write_kept
 from pytest_golden.gateway.write_set import Fingerprint, find_differences, take_fingerprint
 from pytest_golden.redaction.escapes import strip_escapes
@@ -246,7 +247,8 @@ class ExecutionGateway:
             environment = {**prepared.environment, "TERM": self._environ.get("TERM", "dumb")}
             shell = (sys.executable, "-I", "-S", shell_terminal.__file__, self._environ.get("SHELL", "/bin/sh"))
             beside = supervisor.pid if prepared.own_network else None
-            return shell_terminal.run_in_terminal(prepared.wrap(shell), prepared.host_folder, environment, beside)
+            with hand_filter(prepared.wrap(shell), prepared.filter) as (command, _):
+                return shell_terminal.run_in_terminal(command, prepared.host_folder, environment, beside)
 
     def _open_network(self) -> str:
         """Have the network of `network: true` made, once; return an empty text, or why pipelines get this machine's."""

@@ -172,6 +172,14 @@ def living_cpu_seconds(pids: list[int]) -> float:
     return sum(map(cpu_ticks, pids)) / TICKS_PER_SECOND
 
 
+def open_pipe(content: bytes) -> int:
+    """Return the end of a pipe that a program reads a few bytes from."""
+    read_end, write_end = os.pipe()
+    with open(write_end, "wb") as pipe:
+        pipe.write(content)
+    return read_end
+
+
 class Run:
     """One execution, from its launch to the last of its processes."""
 
@@ -197,9 +205,11 @@ class Run:
             environment = {**environment, "GOLDEN_HANDOVER": str(keep[0])}
         if request["sealed"]:
             self.status_pipe, write_end = os.pipe()
-            os.set_inheritable(write_end, True)
             argv[1:1] = ["--json-status-fd", str(write_end)]
             keep.append(write_end)
+        if request["filter"]:
+            keep.append(open_pipe(bytes.fromhex(request["filter"])))
+            argv[1:1] = ["--seccomp", str(keep[-1])]
         out, err = (
             os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) for name in ("stdout", "stderr")
         )

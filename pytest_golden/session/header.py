@@ -94,7 +94,7 @@ def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]
         yield f"golden fleet: {abilities.view_reason}"
         return
     yield f"golden sandbox: {abilities.summary}"
-    if in_full or abilities.view != "overlay" or abilities.seal == "none" or abilities.network_reason:
+    if in_full or abilities.view != "overlay" or abilities.seal_reason or abilities.network_reason:
         yield from (f"  {reason}" for reason in abilities.reasons)
 
 

@@ -22,7 +22,7 @@ from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome,
 from pytest_golden.gateway.preparation import Prepared, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import resolve_project
-from pytest_golden.gateway.seal import Seal, find_masked
+from pytest_golden.gateway.seal import Seal, find_masked, hand_filter
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
@@ -47,7 +47,13 @@ class RunInView(Protocol):
 
 class RunElsewhere(Protocol):
     def __call__(
-        self, machine: Sequence[str], code: str, /, *, environment: Mapping[str, str] | None = None
+        self,
+        machine: Sequence[str],
+        code: str,
+        /,
+        *,
+        environment: Mapping[str, str] | None = None,
+        program: bytes = b"",
     ) -> dict[str, Any]: ...
 
 
@@ -221,24 +227,35 @@ def show(outcome, gateway=None):
 
 @pytest.fixture
 def run_elsewhere(workspace: Path, tmp_path: Path, found: Probe) -> RunElsewhere:
-    """Run Python code, which prints JSON, on a lesser machine that the sandbox program makes of this one."""
+    """Run Python code, which prints JSON, on a lesser machine that the sandbox program makes of this one.
+
+    `program` is a filter of system calls that makes it lesser still.
+    """
     bwrap = find_bwrap()
 
     def run_code(
-        machine: Sequence[str], code: str, /, *, environment: Mapping[str, str] | None = None
+        machine: Sequence[str],
+        code: str,
+        /,
+        *,
+        environment: Mapping[str, str] | None = None,
+        program: bytes = b"",
     ) -> dict[str, Any]:
         _require(found.seal is not None, found)
         assert bwrap is not None
-        done = subprocess.run(
-            [bwrap, *machine, "--", sys.executable, "-W", "error", "-c", _CHILD + textwrap.dedent(code)],
-            cwd=tmp_path,
-            env={**os.environ, "WORKSPACE": str(workspace), **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        command = [bwrap, *machine, "--", sys.executable, "-W", "error", "-c", _CHILD + textwrap.dedent(code)]
+        with hand_filter(command, program) as (argv, numbers):
+            done = subprocess.run(
+                argv,
+                cwd=tmp_path,
+                env={**os.environ, "WORKSPACE": str(workspace), **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+                pass_fds=numbers,
+            )
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr, done.stderr
         facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
