@@ -28,7 +28,14 @@ from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.service import RegressionGuard, choose_keeping
-from pytest_golden.gate.state_folder import choose_log_folder, hold_gate_lock, prepare_state_folder
+from pytest_golden.gate.state_folder import (
+    choose_log_folder,
+    find_state_folder,
+    find_store_place,
+    hold_gate_lock,
+    list_store_files,
+    prepare_state_folder,
+)
 from pytest_golden.gateway.model import AgentRole, Permissions
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.reader import load_manifest
@@ -75,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     manifest = load_manifest(path)
     project = get_project(manifest, arguments.name)
     if arguments.shell:
-        return open_shell(project, manifest.workspace_root, settings.sandbox)
+        return open_shell(project, manifest.workspace_root, settings)
     if arguments.keep:
         settings.keep = "all"
     console = None if arguments.json else open_console()
@@ -95,7 +102,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSettings) -> GoldenProjectResult:
     root = manifest.workspace_root
-    logs = choose_log_folder(prepare_state_folder(root), new_id("gate"))
+    state_folder = prepare_state_folder(root)
+    logs = choose_log_folder(state_folder, new_id("gate"))
+    hidden = list_store_files(find_store_place(settings.store, state_folder))
 
     @cache
     def read_slowdowns() -> SlowdownJudge:
@@ -104,7 +113,11 @@ def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSet
     with (
         hold_gate_lock(root, say),
         ExecutionGateway(
-            root, view=settings.sandbox, log_folder=logs, keep_if=choose_keeping(settings.keep, read_slowdowns)
+            root,
+            view=settings.sandbox,
+            log_folder=logs,
+            keep_if=choose_keeping(settings.keep, read_slowdowns),
+            hidden=hidden,
         ) as gateway,
         show_status(project.name, gateway.present_step),
     ):
@@ -176,7 +189,7 @@ def _is_note_of_harness(step: Mapping[str, Any]) -> bool:
     return error is not None and is_note_of_harness(step.get("type"), step.get("content"), error)
 
 
-def open_shell(project: GoldenProjectConfig, workspace_root: Path, view: str) -> int:
+def open_shell(project: GoldenProjectConfig, workspace_root: Path, settings: GoldenSettings) -> int:
     """Open a shell in a project's view and return its exit code. It may stay open for long, so it does not hold the gate's lock.
 
     Raises:
@@ -199,7 +212,8 @@ def open_shell(project: GoldenProjectConfig, workspace_root: Path, view: str) ->
 
     before = signal.getsignal(signal.SIGINT)
     try:
-        with ExecutionGateway(workspace_root, view=view) as gateway:
+        hidden = list_store_files(find_store_place(settings.store, find_state_folder(workspace_root)))
+        with ExecutionGateway(workspace_root, view=settings.sandbox, hidden=hidden) as gateway:
             code = gateway.open_shell(project, role=AgentRole.USER, permissions=Permissions(), announce=announce)
             return code if code >= 0 else 128 - code
     finally:

@@ -23,7 +23,14 @@ from pytest_golden.cycle.rules import ERROR, FAILURE, SUCCESS, Round, get_final_
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.events import GATE_AGENT
 from pytest_golden.gate.service import RegressionGuard
-from pytest_golden.gate.state_folder import choose_log_folder, find_state_folder, hold_gate_lock, prepare_state_folder
+from pytest_golden.gate.state_folder import (
+    choose_log_folder,
+    find_state_folder,
+    find_store_place,
+    hold_gate_lock,
+    list_store_files,
+    prepare_state_folder,
+)
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.journal.service import Journal
@@ -179,14 +186,16 @@ class CheckedFloor(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def check_projects(config: CycleConfig, gateway: Gateway | None) -> RegressionCheckResult:
-    """Run and judge the cycle's golden projects, through `gateway` or a new one for the project root."""
+def check_projects(config: CycleConfig, gateway: Gateway | None, store: str | None) -> RegressionCheckResult:
+    """Run and judge the cycle's golden projects, through `gateway` or a new one for the project root, which hides the store."""
     root = config.project_root
     with hold_gate_lock(root, _LOG.info):
         if gateway is not None:
             return RegressionGuard(gateway).check(config.golden_projects)
-        logs = choose_log_folder(prepare_state_folder(root), new_id("gate"))
-        with ExecutionGateway(root, log_folder=logs) as own:
+        state_folder = prepare_state_folder(root)
+        logs = choose_log_folder(state_folder, new_id("gate"))
+        hidden = list_store_files(find_store_place(store, state_folder))
+        with ExecutionGateway(root, log_folder=logs, hidden=hidden) as own:
             return RegressionGuard(own).check(config.golden_projects)
 
 

@@ -209,7 +209,7 @@ class CycleRunner:
         own: Mapping[CycleStep, Callable[[], Any]] = {
             CycleStep.ENV_VALIDATION: self._require_root,
             CycleStep.REVIEW: self._miss_review,
-            CycleStep.REGRESSION_CHECKS: lambda: check_projects(self._config, self._gateway),
+            CycleStep.REGRESSION_CHECKS: lambda: check_projects(self._config, self._gateway, self._store),
             CycleStep.MEMORY_PERSISTENCE: self._persist,
             CycleStep.SUMMARY: self._sum_up,
             CycleStep.EXIT: lambda: None,

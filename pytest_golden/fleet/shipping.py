@@ -46,7 +46,7 @@ class FleetSession:
 
     `root` is the gate's workspace; a worker that reads the `token` in `token_file` sees the same workspace. `baselines` is
     the baselines' folder, and `baselines_inside` its path below the root, None if it lies elsewhere. `keep` is the value
-    of `--golden-keep`.
+    of `--golden-keep`. `hidden` are the files of the store.
     """
 
     id: str
@@ -59,6 +59,7 @@ class FleetSession:
     view: str
     roots: tuple[str, ...] = ()
     keep: str = "none"
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

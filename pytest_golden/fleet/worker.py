@@ -275,6 +275,7 @@ class Seat:
             environ=self._environ,
             find_command=lambda _: self._command,
             log_folder=self.logs,
+            hidden=map(Path, session.hidden),
             # A view that is kept in a copy of the workspace would not be found.
             keep_if=choose_keeping(session.keep if workspace.is_shared else "none", lambda: self._slowdowns),
         )

@@ -41,6 +41,7 @@ from pytest_golden.regression.model import (
     result_without_run,
 )
 from pytest_golden.regression.wording import is_note_of_harness, says_it_failed
+from pytest_golden.storage.location import list_sqlite_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -238,7 +239,8 @@ class GoldenAdapter:
 
     def _open(self) -> ExecutionGateway:
         if self._gateway is None:
-            self._gateway = ExecutionGateway(self._root, view=self._view)
+            hidden = () if self._store is None else list_sqlite_files(self._store.path)
+            self._gateway = ExecutionGateway(self._root, view=self._view, hidden=hidden)
             # An adapter that is never closed leaves no process behind.
             self._closing = weakref.finalize(self, self._gateway.close)
         return self._gateway

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from pytest_golden.settings import NO_STORE
 from pytest_golden.storage.folder import STATE_FOLDER, STORE_NAME, ignore_in_git
-from pytest_golden.storage.location import parse_location
+from pytest_golden.storage.location import list_sqlite_files, parse_location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +29,6 @@ LOCK_NAME = "gate.lock"
 SPOOL_NAME = "spool"
 _WRITABLE_BY_OTHERS = 0o022
 # What SQLite keeps beside a file while it is in use.
-_BESIDE = ("", "-wal", "-shm", "-journal")
 KEPT_GATES = 20
 
 
@@ -162,11 +161,7 @@ def list_store_files(place: StorePlace | None) -> tuple[Path, ...]:
     """
     if place is None:
         return ()
-    if place.is_own:
-        file: Path | None = Path(place.location).absolute()
-    else:
-        file = parse_location(place.location).path
-    return () if file is None else tuple(file.with_name(f"{file.name}{ending}") for ending in _BESIDE)
+    return list_sqlite_files(Path(place.location) if place.is_own else parse_location(place.location).path)
 
 
 def choose_log_folder(state_folder: Path, gate_id: str) -> Path:

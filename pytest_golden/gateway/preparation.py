@@ -164,7 +164,7 @@ def _seal_in(
     )
     mounted = (mount.path for mount in inner if "--tmpfs" not in mount.arguments)
     shown = (*seal.visible, str(project.project_dir), view.seen_at, *mounted)
-    return prefix, HiddenPlaces(seal.masked, shown)
+    return prefix, HiddenPlaces((*seal.masked, *seal.hidden), shown)
 
 
 def _require_nothing_sealed(project: ResolvedProject) -> None:

@@ -39,6 +39,16 @@ _KERNEL = ("/proc/sys", "/proc/acpi", "/proc/fs")
 # What lies in memory counts in no process, so it is bounded where it lies.
 _RUN_BYTES = 64 << 20
 _COVER = ("--ro-bind", "/dev/null")
+# Programs keep credentials and what a person typed in these files and folders of HOME.
+_CREDENTIALS = """
+    .ssh .gnupg .password-store .pki .local/share/keyrings .netrc .git-credentials .config/git/credentials .config/gh
+    .config/hub .config/glab-cli .aws .azure .config/gcloud .boto .s3cfg .oci .kube .docker .config/containers .terraform.d
+    .vault-token .config/op .config/rclone .databrickscfg .snowflake .snowsql .dbt .pgpass .pg_service.conf .my.cnf
+    .mylogin.cnf .pypirc .config/pypoetry .npmrc .yarnrc.yml .cargo/credentials .cargo/credentials.toml .gem/credentials
+    .m2/settings.xml .gradle/gradle.properties .kaggle .cache/huggingface/token .claude .claude.json .codex .gemini
+    .mozilla .config/google-chrome .config/chromium .bash_history .zsh_history .python_history .psql_history .mysql_history
+"""
+_EMPTY_BYTES = 4096
 # The sandbox takes 9,000 arguments, and its time grows with the square of the mounts.
 _MOST_COVERS = 250
 SHARED_MEMORY_BYTES = 2 << 30
@@ -68,6 +78,7 @@ class PrivateFolders:
 class Seal:
     """A machine's seal: the sandbox program, the folders that are replaced, and what stays visible below them.
 
+    `hidden` are files and folders that no pipeline sees, wherever they lie, unless a mount is for one of them by its name.
     Whoever runs the command line hands the `filter` of system calls to the sandbox, unless it is empty.
     """
 
@@ -75,6 +86,7 @@ class Seal:
     home: str
     masked: tuple[str, ...]
     visible: tuple[str, ...]
+    hidden: tuple[str, ...] = ()
     filter: bytes = b""
 
     def arguments(
@@ -98,7 +110,8 @@ class Seal:
         shown = [path for path in self.visible if not is_below(path, working_folder)]
         mounts += [Mounted(path, ("--ro-bind", path, path)) for path in shown]
         mounts.append(Mounted(working_folder, tuple(view)))
-        mounts += inner
+        inner = tuple(inner)
+        mounts += [*self._conceal([*mounts, *inner]), *inner]
         ordered = sorted(mounts, key=lambda mount: mount.depth)
         ordered += [cover(path) for path in _find_in_sight(ordered, sockets)]
         return (
@@ -110,6 +123,18 @@ class Seal:
             working_folder,
             "--",
         )
+
+    def _conceal(self, mounts: Sequence[Mounted]) -> Iterator[Mounted]:
+        """Put what is empty in the place of each hidden path that these mounts would leave in sight."""
+        ordered = sorted(mounts, key=lambda mount: mount.depth)
+        for path in self.hidden:
+            last = _find_last(ordered, path)
+            if last is None or not last.shows_machine or (last.is_granted and last.path == path):
+                continue
+            if os.path.isdir(path):
+                yield Mounted(path, ("--size", str(_EMPTY_BYTES), "--tmpfs", path))
+            elif os.path.exists(path):
+                yield cover(path)
 
     def _machine_mounts(self, private: PrivateFolders, shared_memory_bytes: int) -> list[Mounted]:
         """Mount what is the same for every project of a machine: the system read-only, and the private folders."""
@@ -146,10 +171,15 @@ class Mounted:
         return 0 if self.path == "/" else self.path.rstrip("/").count("/")
 
     @property
+    def shows_machine(self) -> bool:
+        """Tell whether what lies below it on the machine can be seen, also if an overlay is put over that."""
+        kind, source = self.arguments[:2]
+        return kind in {"--ro-bind", "--bind", "--overlay-src"} and source == self.path
+
+    @property
     def shows_servers(self) -> bool:
         """Tell whether sockets below it lead out: those of the machine's own folder, but not through an overlay of it."""
-        kind, source = self.arguments[:2]
-        return kind in {"--ro-bind", "--bind"} and source == self.path and not self.is_granted
+        return self.shows_machine and self.arguments[0] != "--overlay-src" and not self.is_granted
 
 
 @contextmanager
@@ -192,10 +222,15 @@ def _find_in_sight(mounts: Sequence[Mounted], sockets: Iterable[str]) -> list[st
     """List the sockets that mounts, in the order in which they are made, leave in sight."""
     shown = []
     for path in sockets:
-        last = next((mount for mount in reversed(mounts) if is_below(path, mount.path)), None)
+        last = _find_last(mounts, path)
         if last is not None and last.shows_servers:
             shown.append(path)
     return shown[:_MOST_COVERS]
+
+
+def _find_last(mounts: Sequence[Mounted], path: str) -> Mounted | None:
+    """Return the mount that a path is seen by, of mounts in the order in which they are made."""
+    return next((mount for mount in reversed(mounts) if is_below(path, mount.path)), None)
 
 
 def can_set_switches() -> bool:
@@ -216,10 +251,17 @@ def _holds_anything(folder: str) -> bool:
 
 def find_masked(home: str) -> tuple[str, ...]:
     """List the folders of this machine that a seal replaces: they hold other people's files, sockets and secrets."""
-    settings = os.path.realpath(find_settings_folder())
-    is_beside = not any(settings.startswith(f"{place}/") for place in (*_PRIVATE, "/run", home))
-    candidates = (*_PRIVATE, "/run", home, *([settings] if is_beside else []))
+    candidates = (*_PRIVATE, "/run", home)
     return tuple(path for path in candidates if path != "/" and os.path.isdir(path) and not os.path.islink(path))
+
+
+def find_credentials(home: str) -> tuple[str, ...]:
+    """List the files and folders of HOME that hold credentials or what a person typed, and that of our key and token.
+
+    Links are resolved; what does not exist is left out.
+    """
+    places = (*(os.path.join(home, name) for name in _CREDENTIALS.split()), str(find_settings_folder()))
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in places if os.path.exists(path)))
 
 
 def find_mounts_below(folder: str, mount_table: str) -> tuple[str, ...]:

@@ -33,8 +33,8 @@ from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProje
 from pytest_golden.gateway.runners.choice import find_runner_command
 from pytest_golden.gateway.runners.runner import PipelineFile
 from pytest_golden.gateway.scratch import remove_tree
-from pytest_golden.gateway.seal import hand_filter
-from pytest_golden.gateway.view import write_kept
+from pytest_golden.gateway.seal import find_credentials, hand_filter
+from pytest_golden.gateway.view import is_below, write_kept
 from pytest_golden.gateway.write_set import Fingerprint, find_differences, take_fingerprint
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.redaction.literals import literals_in_file, secret_arguments, secret_literals
@@ -85,6 +85,7 @@ class ExecutionGateway:
         keep_if: tells whether what a run wrote is kept below `.golden/kept`, given its outcome.
         python: runs the projects that declare no `venv`; the gate's own by default.
         unwatched: paths that belong to no project and are not copied: the gate itself writes there.
+        hidden: files that are not copied either and that no sealed pipeline sees, such as the store.
         reads: records which files each pipeline reads, into its trajectory's metadata; closed with the gateway.
     """
 
@@ -102,6 +103,7 @@ class ExecutionGateway:
         keep_if: KeepIf | None = None,
         python: str = sys.executable,
         unwatched: Iterable[Path] = (),
+        hidden: Iterable[Path] = (),
         reads: ReadRecorder | None = None,
     ) -> None:
         self.workspace_root = Path(os.path.realpath(workspace_root))
@@ -113,9 +115,10 @@ class ExecutionGateway:
         self._redactors = tuple(redactors)
         self._log_folder = log_folder
         self._keep_if = keep_if
-        self._unwatched = tuple(Path(os.path.realpath(path)) for path in unwatched)
+        concealed = (*map(os.path.realpath, hidden), *find_credentials(os.path.realpath(os.path.expanduser("~"))))
+        self._unwatched = (*map(os.path.realpath, unwatched), *concealed)
         self._reads = reads
-        self._machine = Machine(view, self._roots)
+        self._machine = Machine(view, self._roots, concealed)
         self._supervisor = Supervisor()
         self._online = Supervisor(own_network=True)
         self._online_lock = threading.Lock()
@@ -373,11 +376,12 @@ class ExecutionGateway:
 
     def _look_at(self, project_dir: Path) -> Fingerprint:
         look = take_fingerprint(str(project_dir))
-        inside = (path.relative_to(project_dir) for path in self._unwatched if path.is_relative_to(project_dir))
-        ours = tuple(f"{path.as_posix()}/" for path in inside)
+        root = str(project_dir)
+        ours = tuple(f"{os.path.relpath(path, root)}/" for path in self._unwatched if is_below(path, root))
         if not ours:
             return look
-        return replace(look, marks={path: mark for path, mark in look.marks.items() if not f"{path}/".startswith(ours)})
+        marks = {path: mark for path, mark in look.marks.items() if not f"{path}/".startswith(ours)}
+        return Fingerprint(marks, tuple(path for path in look.withheld if not f"{path}/".startswith(ours)))
 
     def _prove_untouched(self, order: _Order, outcome: PipelineOutcome, before: Fingerprint) -> PipelineOutcome:
         project = order.project

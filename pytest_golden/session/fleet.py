@@ -89,6 +89,7 @@ def _make_gateway(asked: GoldenSession, earlier: EarlierRuns, cluster: Any) -> A
     state_folder = prepare_state_folder(root)
     folder = find_baselines_folder(asked.declared.manifest_path, root).resolve()
     inside = folder.relative_to(root).as_posix() if folder.is_relative_to(root) else None
+    written = list_store_files(find_store_place(settings.store, state_folder))
     session = FleetSession(
         id=gate_id,
         root=str(root),
@@ -102,11 +103,12 @@ def _make_gateway(asked: GoldenSession, earlier: EarlierRuns, cluster: Any) -> A
         view=settings.sandbox,
         roots=(str(config.rootpath),),
         keep=settings.keep,
+        hidden=tuple(map(str, written)),
     )
     reports = (path for path in (settings.junit, settings.json, settings.html) if path is not None)
     plan = room.FleetPlan(
         session,
-        left_out=(*reports, *list_store_files(find_store_place(settings.store, state_folder))),
+        left_out=(*reports, *written),
         log_folder=choose_log_folder(state_folder, gate_id),
         find_command=partial(find_command, config),
         slowdowns=lambda: earlier.slowdowns,

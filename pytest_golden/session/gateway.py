@@ -13,6 +13,7 @@ import pytest
 from pytest_golden.errors import GatewayError
 from pytest_golden.session.declared import name_session
 from pytest_golden.settings import MANIFEST_NAME
+from pytest_golden.storage.folder import STATE_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -138,7 +139,9 @@ class OwnGateway:
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
             log_folder=folders.choose_log_folder(state_folder, name_session(config)),
             keep_if=choose_keeping(settings.keep, lambda: self._earlier.slowdowns),
-            unwatched=(*accepted, *written, *_list_growing_reports(config, root)),
+            unwatched=(*accepted, *_list_growing_reports(config, root)),
+            # A folder that stands in for `.golden` may lie where pipelines can see it.
+            hidden=(*written, *([state_folder] if state_folder.name != STATE_FOLDER else [])),
             reads=reads,
         )
 

@@ -178,6 +178,9 @@ class GoldenRecording:
         self._unsaid = []
         opens = partial(self._open, place, spool, begun, substitute)
         self._opening = Errand(opens, name="golden-store", pause_seconds=_SECONDS_TO_START)
+        if not place.is_own and place.parse().path is not None:
+            # The seal hides a file elsewhere, and only what is there can be hidden.
+            self._get_opened()
 
     def _open(self, place: StorePlace, spool: Spool, begun: RunBegun, substitute: Path | None) -> _Opened:
         from pytest_golden.gate.run_record import RunRecord

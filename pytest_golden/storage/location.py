@@ -18,6 +18,7 @@ _GIVE = "give a SQLite file, sqlite:///PATH or postgresql://..."
 _SQLITE = ("sqlite", "sqlite+pysqlite")
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
 _DRIVER = "psycopg"
+_ENDINGS = ("", "-wal", "-shm", "-journal")
 # The parts of a query that identify a store. Others, and options that set something else, may hold a password.
 _SHOWN_KEYS = ("host", "port", "dbname", "user", "service", "options")
 _SCHEMA_ALONE = re.compile(r"\s*(-c\s*|--)search_path=[^\s=]+\s*")
@@ -48,6 +49,11 @@ class Location(NamedTuple):
     def is_there(self) -> bool:
         """Tell whether there may be a store: on a server, or an existing file."""
         return self.is_on_server or (self.path is not None and self.path.is_file())
+
+
+def list_sqlite_files(path: Path | None) -> tuple[Path, ...]:
+    """List the files that SQLite writes for a store's file: it follows a link, and writes beside what that leads to."""
+    return () if path is None else tuple(Path(f"{os.path.realpath(path)}{ending}") for ending in _ENDINGS)
 
 
 _IN_MEMORY = Location(None, None, _MEMORY)

@@ -22,7 +22,7 @@ from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome,
 from pytest_golden.gateway.preparation import Prepared, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import resolve_project
-from pytest_golden.gateway.seal import Seal, find_masked, hand_filter
+from pytest_golden.gateway.seal import Seal, find_credentials, find_masked, hand_filter
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
@@ -77,7 +77,8 @@ def seal(machine_seal: Seal | None, home: Path, workspace: Path) -> Seal | None:
     if machine_seal is None:
         return None
     masked = find_masked(str(home))
-    return replace(machine_seal, home=str(home), masked=masked, visible=(str(workspace), *machine_seal.visible))
+    visible = (str(workspace), *machine_seal.visible)
+    return replace(machine_seal, home=str(home), masked=masked, visible=visible, hidden=find_credentials(str(home)))
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pytest_golden.gateway.seal import (
     Seal,
     can_set_switches,
     cover,
+    find_credentials,
     find_masked,
     find_mounts_below,
     find_sockets,
@@ -206,17 +207,14 @@ def test_masked_are_folders_and_never_the_whole_system_or_a_link(tmp_path: Path)
         assert unfit not in find_masked(unfit)
 
 
-def test_folder_of_key_and_token_is_masked_where_no_other_mask_holds_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_credentials_are_those_that_exist_and_the_folder_of_key_and_token(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = tmp_path / "pytest-golden"
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert str(settings) not in find_masked("/home/me")
-    settings.mkdir()
-    assert str(settings) not in find_masked("/home/me")
-    monkeypatch.setattr("pytest_golden.gateway.seal._PRIVATE", ())
-    assert str(settings) in find_masked("/home/me")
-    assert str(settings) not in find_masked(str(tmp_path))
+    assert find_credentials(str(home)) == (str(home / ".ssh"),)
+    (tmp_path / "pytest-golden").mkdir()
+    (home / ".netrc").touch()
+    assert find_credentials(str(home)) == (str(home / ".ssh"), str(home / ".netrc"), str(tmp_path / "pytest-golden"))
 
 
 def test_mounts_below_a_folder_are_read_from_the_kernels_table() -> None:

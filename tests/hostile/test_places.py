@@ -107,7 +107,7 @@ def test_project_around_everything_is_run_like_any_other(
 
 @in_both_views
 def test_project_in_home_itself_is_run(view: str, open_gateway: Callable[..., ExecutionGateway], home: Path) -> None:
-    (home / "pipeline.sh").write_text("echo x > ~/out; cat .ssh/id_ed25519")
+    (home / "pipeline.sh").write_text("echo x > ~/out; cat pipeline.sh")
     outcome = run_guarded(open_gateway(view=view), GoldenProjectConfig("home", str(home / "pipeline.sh")))
     assert (outcome.exit_code, outcome.problem) == (0, None)
     assert not (home / "out").exists()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.cli.main import main
+from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.journal.model import Assessment, ImmediateResult
 from pytest_golden.learning.gate_results_store import count_unlearned
 from pytest_golden.learning.memory_store import MemoryStore
@@ -23,6 +24,7 @@ from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.store import find_trajectory
 from tests.gate.record_place import damage
 from tests.repository import git
+from tests.requirement import require
 from tests.session.recorded import STEP, Recorded
 from tests.session.test_execution import wait_for
 from tests.session.workspace import FAILS, OPTIONS
@@ -51,6 +53,18 @@ def test_gate_is_recorded_beside_the_manifest_and_the_header_says_so(workspace: 
     gate = json.loads((workspace.path / "out.json").read_text())["gate"]
     assert gate["entry_id"] == run.id
     assert check_store(recorded.path).problems == ()
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_pipelines_see_no_store_wherever_it_is(workspace: Workspace, workers: tuple[str, ...]) -> None:
+    with ExecutionGateway(workspace.path) as gateway:
+        require(gateway.describe().seal != "none", "a seal")
+    place = workspace.path / "elsewhere.db"
+    script = f"cat {place}* > seen; test ! -s seen && ls {place} {place}-wal"
+    workspace.declare(*({"name": f"reads-{number}", "script": script} for number in range(3)))
+    for _ in range(2):
+        assert workspace.run(f"--golden-store={place}", *workers).ret == 0
+    assert b"reads-1" in place.read_bytes()
 
 
 @pytest.mark.parametrize("how", ["flag", "url", "environment", "ini"])

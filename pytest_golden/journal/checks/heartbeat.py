@@ -30,6 +30,7 @@ from pytest_golden.journal.store import Received, SweptStore, take_signal
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import from_ms, to_ms
+from pytest_golden.storage.location import list_sqlite_files
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
@@ -179,7 +180,9 @@ class Heartbeat:
     @contextmanager
     def _open_gateway(self, commands: Sequence[Any]) -> Iterator[Gateway | None]:
         """Yield the gateway for these commands; None without any."""
-        made = ExecutionGateway(self._root, view=self._view) if commands and self._gateway is None else None
+        hidden = list_sqlite_files(self._swept.store.path)
+        wanted = commands and self._gateway is None
+        made = ExecutionGateway(self._root, view=self._view, hidden=hidden) if wanted else None
         try:
             yield made or self._gateway
         except BaseException:
