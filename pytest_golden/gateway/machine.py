@@ -15,7 +15,7 @@ from pytest_golden.gateway import view as views
 from pytest_golden.gateway.model import GatewayAbilities, Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
 from pytest_golden.gateway.scratch import Scratch, list_places, remove_tree
-from pytest_golden.gateway.seal import PrivateFolders, Seal, find_masked, hand_filter
+from pytest_golden.gateway.seal import PrivateFolders, Seal, find_masked, handing_in
 from pytest_golden.gateway.syscall_filter import build_filter
 from pytest_golden.gateway.view import is_below
 
@@ -204,9 +204,10 @@ def _try_sandbox(seal: Seal, scratch: Path, *, overlay: bool) -> str:
         if overlay:
             mount = ["--overlay-src", lower, "--overlay", str(folder / "upper"), str(folder / "work"), lower]
         command = seal.arguments(PrivateFolders.make(folder), mount, (), network=False, working_folder=lower)
-        with hand_filter([*command, seal.bwrap, "--version"], seal.filter) as (argv, numbers):
+        with handing_in([*command, seal.bwrap, "--version"], seal.filter, {}) as (argv, numbers):
             done = subprocess.run(
                 argv,
+                env={},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

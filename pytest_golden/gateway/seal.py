@@ -17,12 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.supervisor_child import open_pipe
+from pytest_golden.gateway.supervisor_child import hand_in
 from pytest_golden.gateway.view import is_below
 from pytest_golden.storage.folder import find_settings_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 # As root, bubblewrap skips the user namespace and keeps capabilities unless told otherwise: a remount, or the root of
@@ -79,7 +79,7 @@ class Seal:
     """A machine's seal: the sandbox program, the folders that are replaced, and what stays visible below them.
 
     `hidden` are files and folders that no pipeline sees, wherever they lie, unless a mount is for one of them by its name.
-    Whoever runs the command line hands the `filter` of system calls to the sandbox, unless it is empty.
+    Whoever runs the command line hands in the `filter` of system calls, which may be empty, and the environment.
     """
 
     bwrap: str
@@ -183,17 +183,18 @@ class Mounted:
 
 
 @contextmanager
-def hand_filter(command: Sequence[str], program: bytes) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
-    """Yield a sandbox's command line that reads a filter of system calls, and the descriptors that it must inherit."""
-    if not program:
-        yield tuple(command), ()
-        return
-    number = open_pipe(program)
+def handing_in(
+    command: Sequence[str], program: bytes, environment: Mapping[str, str]
+) -> Iterator[tuple[list[str], list[int]]]:
+    """Yield a sandbox's command line to be run without an environment, and the descriptors that it must inherit."""
+    argv, numbers = hand_in(list(command), program, dict(environment))
     try:
-        os.set_inheritable(number, True)
-        yield (command[0], "--seccomp", str(number), *command[1:]), (number,)
+        for number in numbers:
+            os.set_inheritable(number, True)
+        yield argv, numbers
     finally:
-        os.close(number)
+        for number in numbers:
+            os.close(number)
 
 
 def cover(socket: str) -> Mounted:

@@ -33,7 +33,7 @@ from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProje
 from pytest_golden.gateway.runners.choice import find_runner_command
 from pytest_golden.gateway.runners.runner import PipelineFile
 from pytest_golden.gateway.scratch import remove_tree
-from pytest_golden.gateway.seal import find_credentials, hand_filter
+from pytest_golden.gateway.seal import find_credentials, handing_in
 from pytest_golden.gateway.view import is_below, write_kept
 from pytest_golden.gateway.write_set import Fingerprint, find_differences, take_fingerprint
 from pytest_golden.redaction.escapes import strip_escapes
@@ -250,8 +250,11 @@ class ExecutionGateway:
             environment = {**prepared.environment, "TERM": self._environ.get("TERM", "dumb")}
             shell = (sys.executable, "-I", "-S", shell_terminal.__file__, self._environ.get("SHELL", "/bin/sh"))
             beside = supervisor.pid if prepared.own_network else None
-            with hand_filter(prepared.wrap(shell), prepared.filter) as (command, _):
-                return shell_terminal.run_in_terminal(command, prepared.host_folder, environment, beside)
+            command, folder = prepared.wrap(shell), prepared.host_folder
+            if not prepared.is_sealed:
+                return shell_terminal.run_in_terminal(command, folder, environment, beside)
+            with handing_in(command, prepared.filter, environment) as (argv, _):
+                return shell_terminal.run_in_terminal(argv, folder, {}, beside)
 
     def _open_network(self) -> str:
         """Have the network of `network: true` made, once; return an empty text, or why pipelines get this machine's."""

@@ -172,12 +172,28 @@ def living_cpu_seconds(pids: list[int]) -> float:
     return sum(map(cpu_ticks, pids)) / TICKS_PER_SECOND
 
 
-def open_pipe(content: bytes) -> int:
-    """Return the end of a pipe that a program reads a few bytes from."""
-    read_end, write_end = os.pipe()
-    with open(write_end, "wb") as pipe:
-        pipe.write(content)
-    return read_end
+def hand_in(argv: list[str], program: bytes, environment: dict[str, str]) -> tuple[list[str], list[int]]:
+    """Return a sandbox's command line with the descriptors that it reads a filter and the environment inside from.
+
+    In its own environment, variables of a pipeline (LD_PRELOAD) would load code into the sandbox, which is outside the
+    seal; as plain arguments, everybody on this machine could read them.
+    """
+    words = [word for name, value in environment.items() for word in ("--setenv", name, value)]
+    numbers = [open_memory(b"".join(os.fsencode(word) + b"\0" for word in words))]
+    options = ["--args", str(numbers[0])]
+    if program:
+        numbers.append(open_memory(program))
+        options += ["--seccomp", str(numbers[1])]
+    return [argv[0], *options, *argv[1:]], numbers
+
+
+def open_memory(content: bytes) -> int:
+    """Return a descriptor that a program reads these bytes from."""
+    number = os.memfd_create("golden")
+    with open(number, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(number, 0, os.SEEK_SET)
+    return number
 
 
 class Run:
@@ -204,12 +220,11 @@ class Run:
         if keep:
             environment = {**environment, "GOLDEN_HANDOVER": str(keep[0])}
         if request["sealed"]:
+            argv, numbers = hand_in(argv, bytes.fromhex(request["filter"]), environment)
             self.status_pipe, write_end = os.pipe()
             argv[1:1] = ["--json-status-fd", str(write_end)]
-            keep.append(write_end)
-        if request["filter"]:
-            keep.append(open_pipe(bytes.fromhex(request["filter"])))
-            argv[1:1] = ["--seccomp", str(keep[-1])]
+            keep += [*numbers, write_end]
+            environment = {}
         out, err = (
             os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) for name in ("stdout", "stderr")
         )

@@ -22,7 +22,7 @@ from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome,
 from pytest_golden.gateway.preparation import Prepared, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import resolve_project
-from pytest_golden.gateway.seal import Seal, find_credentials, find_masked, hand_filter
+from pytest_golden.gateway.seal import Seal, find_credentials, find_masked, handing_in
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
@@ -245,11 +245,12 @@ def run_elsewhere(workspace: Path, tmp_path: Path, found: Probe) -> RunElsewhere
         _require(found.seal is not None, found)
         assert bwrap is not None
         command = [bwrap, *machine, "--", sys.executable, "-W", "error", "-c", _CHILD + textwrap.dedent(code)]
-        with hand_filter(command, program) as (argv, numbers):
+        inside = {**os.environ, "WORKSPACE": str(workspace), **(environment or {})}
+        with handing_in(command, program, inside) as (argv, numbers):
             done = subprocess.run(
                 argv,
                 cwd=tmp_path,
-                env={**os.environ, "WORKSPACE": str(workspace), **(environment or {})},
+                env={},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -65,6 +65,31 @@ def test_namespaces_inside_the_seal_are_refused(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("sealing")
+def test_variables_of_a_pipeline_do_not_reach_the_sandbox_program(run: Run, workspace: Path) -> None:
+    """The loader of programs would load what LD_PRELOAD names into it, or write where LD_DEBUG_OUTPUT says."""
+    variables = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(workspace / "outside"), "SPACED": " a\nb ", "EMPTY": ""}
+    outcome = run(
+        """
+        import os
+        print(os.environ["LD_DEBUG"], repr(os.environ["SPACED"]), repr(os.environ["EMPTY"]))
+        """,
+        set_env=variables,
+    )
+    # It cannot write where it was told, and prints the rest here.
+    assert "libs ' a\\nb ' ''\n" in outcome.stdout
+    assert not list(workspace.glob("outside*"))
+
+
+@pytest.mark.usefixtures("sealing")
+def test_environment_larger_than_a_pipe_and_of_any_letters_is_handed_in(run: Run) -> None:
+    outcome = run(
+        "import os; print(len(os.environ['LONG']), ascii(os.environ['ODD']))",
+        set_env={"LONG": "x" * 99_000, "ODD": "ü\udcff"},
+    )
+    assert outcome.stdout == "99000 '\\xfc\\udcff'\n"
+
+
+@pytest.mark.usefixtures("sealing")
 def test_memory_that_belongs_to_no_process_is_bounded(run: Run) -> None:
     outcome = run(
         """
