@@ -4,14 +4,30 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.cli.init import (
+    DraftedProject,
+    FoundPipeline,
+    draft_found,
+    find_pipelines,
+    generalise_writes,
+    quote,
+    split_command,
+    try_command,
+    write_draft,
+)
+from pytest_golden.errors import SettingsError
+from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from tests.permissions import without_powers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.cli.conftest import Golden, GoldenProcess
+
 
 ODIBI = "project: Sales\nengine: pandas\nconnections: {}\nstory: {}\npipelines: []\n"
 
@@ -167,3 +183,119 @@ def test_more_pipelines_than_are_declared_is_said(golden: Golden, folder: Path) 
     assert ran.code == 0
     assert "it stops at 50" in ran.out
     assert len(load_manifest(folder / "golden_projects.yaml").projects) == 50
+
+
+def put(folder: Path, *paths: str) -> None:
+    for path in paths:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("{}")
+
+
+def test_only_what_is_certain_is_found(folder: Path) -> None:
+    put(folder, "b/report.ipynb", "a/dbt_project.yml", "etl.py", "run.sh", "docker-compose.yml", "data.csv")
+    assert find_pipelines(folder) == (
+        FoundPipeline("a/dbt_project.yml", "dbt"),
+        FoundPipeline("b/report.ipynb", "notebook"),
+    )
+
+
+def test_folders_of_tools_are_left_out(folder: Path) -> None:
+    put(
+        folder,
+        "shop/dbt_project.yml",
+        "shop/dbt_packages/utils/dbt_project.yml",
+        "shop/target/dbt_project.yml",
+        "node_modules/x/a.ipynb",
+        ".hidden/a.ipynb",
+        "work/.ipynb_checkpoints/a.ipynb",
+        "env/pyvenv.cfg",
+        "env/share/a.ipynb",
+    )
+    assert [pipeline.path for pipeline in find_pipelines(folder)] == ["shop/dbt_project.yml"]
+
+
+def test_folder_without_end_is_given_up(folder: Path) -> None:
+    put(folder, "a/a.ipynb", "b/b.ipynb", "c/c.ipynb")
+    assert len(find_pipelines(folder, most_looked_at=2)) == 2
+
+
+def test_file_that_cannot_be_read_is_passed_over(folder: Path) -> None:
+    (folder / "dangling.yaml").symlink_to("nowhere")
+    assert find_pipelines(folder) == ()
+
+
+UNUSUAL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
+
+
+@given(UNUSUAL)
+def test_any_text_survives_quoting(text: str) -> None:
+    assert yaml.safe_load(quote(text)) == text
+    assert yaml.safe_load(f"[{quote(text)}, x]") == [text, "x"]
+
+
+def test_words_that_mean_something_in_yaml_are_quoted() -> None:
+    assert [quote(text) for text in ("yes", "null", "a-b.c/d", "3")] == ['"yes"', '"null"', "a-b.c/d", '"3"']
+
+
+def test_bytes_that_are_no_text_become_a_wildcard() -> None:
+    assert quote("a\udcff.txt") == '"a?.txt"'
+
+
+@given(st.lists(st.text("ab/.ü ", min_size=1, max_size=8).map(lambda text: f"x{text}.ipynb"), unique=True, max_size=8))
+def test_draft_is_a_valid_manifest_whatever_the_paths(paths: list[str]) -> None:
+    drafted = draft_found([FoundPipeline(path, "notebook") for path in paths])
+    manifest = parse_manifest(write_draft(drafted), "g.yaml", "/w")
+    assert [project.path for project in manifest.projects] == paths
+
+
+def test_names_are_told_apart() -> None:
+    paths = ("dbt_project.yml", "a/etl.ipynb", "b/etl.ipynb", "b_etl.ipynb", "c/b_etl.ipynb", "shop/dbt_project.yml")
+    found = [FoundPipeline(path, "x") for path in (*paths, "ü.ipynb", "!.ipynb", "?.ipynb")]
+    names = [project.name for project in draft_found(found)]
+    assert names == ["dbt", "etl", "b_etl", "b_etl_2", "c_b_etl", "shop", "u", "project", "project_2"]
+
+
+def test_command_and_patterns_are_written_so_that_they_read_back() -> None:
+    project = DraftedProject(
+        "x", "a.py", "python", "drafted", ("python", "-c", "print('a: #b')"), ".", ("out/**", "- odd: [x]")
+    )
+    (read,) = parse_manifest(write_draft([project]), "g.yaml", "/w").projects
+    assert read.command == project.command
+    assert read.writes == project.writes
+    assert read.project_dir == "."
+
+
+def test_new_folder_is_one_pattern_and_files_in_an_old_one_are_named(folder: Path) -> None:
+    (folder / "data").mkdir()
+    written = ["a.txt", "data/new/deep/x.csv", "data/new/y.csv", "data/old.csv", "out/z.csv"]
+    assert generalise_writes(written, folder) == ("a.txt", "data/new/**", "data/old.csv", "out/**")
+
+
+def test_many_files_in_one_folder_are_one_pattern(folder: Path) -> None:
+    (folder / "data").mkdir()
+    written = [f"data/{number}.csv" for number in range(11)] + [f"{number}.txt" for number in range(11)]
+    assert generalise_writes(written, folder) == ("data/*", "*")
+
+
+def test_words_are_split_as_a_shell_does() -> None:
+    assert split_command("python -c 'a; b' \"c d\"") == ("python", "-c", "a; b", "c d")
+
+
+def test_command_without_a_file_of_its_own_is_about_the_folder(folder: Path) -> None:
+    result, project = try_command("true --fast", folder, "auto")
+    assert result.status == "PASSED"
+    assert (project.name, project.path, project.runner) == ("true_--fast", ".", "command")
+
+
+def test_script_that_is_called_by_its_path_is_the_pipeline(folder: Path) -> None:
+    script = folder / "run.sh"
+    script.write_text("#!/bin/sh\necho ran\n")
+    script.chmod(0o755)
+    result, project = try_command("./run.sh /etc/passwd", folder, "auto")
+    assert result.status == "PASSED"
+    assert (project.name, project.path) == ("run", "run.sh")
+
+
+def test_command_that_cannot_be_declared_is_refused(folder: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be declared"):
+        try_command("'' etl", folder, "auto")

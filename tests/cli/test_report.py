@@ -12,7 +12,7 @@ import pytest_golden.storage.schema  # noqa: F401
 from pytest_golden.report.report_schema import report_schema
 from pytest_golden.storage.schema import gate_results, gate_runs
 from pytest_golden.storage.store import Store
-from tests.report.test_schema import list_undeclared
+from tests.report.test_report_schema import list_undeclared
 from tests.session.workspace import FAILS, Workspace
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gate.state_folder import KEPT_GATES, hold_gate_lock
-from tests.session.test_execution import wait_for
+from tests.session.test_running import wait_for
 from tests.session.workspace import OPTIONS
 
 if TYPE_CHECKING:

@@ -4,8 +4,25 @@ from typing import Any
 
 import pytest
 
-from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
-from pytest_golden.report.result_text import LAST_LINES, describe_step, explain_failure, first_difference, make_visible
+from pytest_golden.regression.model import (
+    AcceptedOutput,
+    GoldenProjectResult,
+    OutputChange,
+    Reason,
+    ReasonKind,
+    ResultStatus,
+)
+from pytest_golden.report.result_text import (
+    LAST_LINES,
+    describe_accepted,
+    describe_step,
+    explain_failure,
+    first_difference,
+    make_visible,
+    note_unchecked_needs,
+    short_reason,
+    summarize_reasons,
+)
 
 
 def failed(**facts: Any) -> GoldenProjectResult:
@@ -126,3 +143,86 @@ def test_very_many_reasons_are_counted() -> None:
     reasons = tuple(Reason(ReasonKind.OUTPUT_MISSING, f"{n} is missing") for n in range(150))
     text = explain_failure(GoldenProjectResult("p", "p.py", ResultStatus.FAILED, reasons=reasons), shell_command=None)
     assert text.splitlines()[-1] == "also: 49 more reasons"
+
+
+def accepted(name: str, *outputs: AcceptedOutput) -> GoldenProjectResult:
+    return GoldenProjectResult(name, "p", ResultStatus.PASSED, accepted=outputs)
+
+
+def test_each_kind_of_change_has_its_line_and_a_difference_stands_below() -> None:
+    result = accepted(
+        "sales",
+        AcceptedOutput("a.csv", OutputChange.NEW, "2KiB"),
+        AcceptedOutput("b\n.csv", OutputChange.CHANGED, "b.csv differs\n- 1\n+ \x1b[31m2"),
+        AcceptedOutput("c.csv", OutputChange.UNCHANGED),
+        AcceptedOutput("d.csv", OutputChange.REMOVED, "it was not written any more"),
+        AcceptedOutput("e.csv", OutputChange.REFUSED, "a secret\nin it"),
+    )
+    assert describe_accepted([result]) == [
+        "sales: 1 new, 1 changed, 1 unchanged, 1 removed, 1 refused",
+        "  new        a.csv (2KiB)",
+        "  changed    b\\n.csv",
+        "      b.csv differs",
+        "      - 1",
+        "      + 2",
+        "  removed    d.csv (it was not written any more)",
+        "  refused    e.csv: a secret in it",
+    ]
+    assert "  unchanged  c.csv" in describe_accepted([result], in_full=True)
+
+
+def test_what_was_not_accepted_is_not_told_and_a_project_without_outputs_is() -> None:
+    failed = GoldenProjectResult("failed", "p", ResultStatus.FAILED)
+    assert describe_accepted([failed]) == []
+    assert describe_accepted([accepted("none")]) == ["none: no output to keep; its duration history starts anew"]
+
+
+def test_account_of_much_is_bounded() -> None:
+    many = accepted("many", *(AcceptedOutput(f"{n}", OutputChange.CHANGED, "differs\n- 1") for n in range(100)))
+    brief = describe_accepted([many])
+    assert brief[-1] == "  and 50 more: -v names them"
+    assert sum(line == "      - 1" for line in brief) == 10
+    assert len(describe_accepted([many], in_full=True)) == 301
+
+
+def test_accepted_outputs_go_through_json() -> None:
+    result = accepted("sales", AcceptedOutput("a.csv", OutputChange.NEW, "2KiB"))
+    assert GoldenProjectResult.from_dict(result.to_dict()) == result
+    plain = GoldenProjectResult("failed", "p", ResultStatus.FAILED)
+    assert GoldenProjectResult.from_dict(plain.to_dict()).accepted is None
+
+
+def result(status: str = "FAILED", **facts: object) -> GoldenProjectResult:
+    return GoldenProjectResult("orders", "orders.sh", ResultStatus(status), **facts)  # type: ignore[arg-type]
+
+
+def test_reasons_are_one_line_in_which_nothing_is_unseen() -> None:
+    reasons = (Reason("mine", "too\n  slow\x1b[0m"), Reason("mine", "bell\x07"))
+    assert summarize_reasons(result(reasons=reasons)) == "too slow; bell\\x07"
+    assert summarize_reasons(result(error_message="broken\n  pipe")) == "broken pipe"
+    assert summarize_reasons(result()) == "FAILED"
+
+
+def test_long_pattern_hides_nothing_that_stands_beside_it() -> None:
+    pattern = "Custom check 'amount_is_not_negative' failed\\. Found 3 invalid rows"
+    message = f"exit code 2: no such column, but `specific_error:{pattern}` was expected and is not in the output"
+    told = summarize_reasons(result(reasons=(Reason(ReasonKind.PATTERN_ABSENT, message),)))
+    assert told == (
+        "exit code 2: no such column, but `specific_error:Custom check 'amoun...und 3 invalid rows` was expected "
+        "and is not in the output"
+    )
+
+
+def test_what_is_to_be_known_beside_a_status_is_brief() -> None:
+    assert short_reason(result("PASSED")) == ""
+    assert short_reason(result("PASSED", is_flaky=True, attempts=2)) == "flaky: passed on attempt 2"
+    assert short_reason(result(quarantined="upstream")) == "quarantined, upstream"
+
+
+def test_needs_that_were_left_out_are_named_with_what_ran_without_them() -> None:
+    assert note_unchecked_needs({}) is None
+    assert note_unchecked_needs({"load": ["sales"]}) == "load was deselected: sales ran without it having been checked"
+    many = note_unchecked_needs({f"need{n}": [f"user{m}" for m in range(7)] for n in range(7)})
+    assert many is not None
+    assert "user4 and 2 more ran without it having been checked" in many
+    assert many.endswith("; and 2 more such needs")

@@ -26,7 +26,7 @@ from tests.gate.record_place import damage
 from tests.repository import git
 from tests.requirement import require
 from tests.session.recorded import STEP, Recorded
-from tests.session.test_execution import wait_for
+from tests.session.test_running import wait_for
 from tests.session.workspace import FAILS, OPTIONS
 
 if TYPE_CHECKING:
