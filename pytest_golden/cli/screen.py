@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.report.github import disarm
 from pytest_golden.report.result_text import make_visible
+from pytest_golden.values.json_form import escape_in_json
 
 if TYPE_CHECKING:
     import argparse
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 # In a pipe or a log, folded lines cannot be joined again, so they are not folded unless COLUMNS is set.
 _UNFOLDED = 10_000
 _LEAST_ROOM = 30
-# Characters that JSON does not escape, but that a terminal obeys or does not show.
-_UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 #: At this width and above, a row has room for more than an id, a time and one text.
 WIDE = 110
 # Ids made by others may be longer; those are folded.
@@ -61,7 +59,7 @@ def print_json(value: Any) -> None:
     """Print a value as JSON on stdout."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")
     told = json.dumps(value, indent=2, ensure_ascii=not is_unicode, default=str)
-    print(_UNSEEN_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], told))
+    print(escape_in_json(told))
 
 
 def answer(arguments: argparse.Namespace, facts: Any, told: str | Callable[[Console], None]) -> int:

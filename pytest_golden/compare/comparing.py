@@ -29,13 +29,13 @@ from pytest_golden.compare.opening import (
     read_raw_chunks,
     read_size,
 )
-from pytest_golden.compare.showing import NOT_SHOWN, compose, count_of, find_first_difference
+from pytest_golden.compare.showing import NOT_SHOWN, compose, find_first_difference
 from pytest_golden.compare.tables.compare_tables import compare_tables
 from pytest_golden.compare.text.compare_texts import compare_text
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.content import lstat_below
 from pytest_golden.regression.model import ReasonKind
-from pytest_golden.regression.wording import show_path
+from pytest_golden.regression.wording import count_of, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

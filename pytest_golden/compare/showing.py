@@ -85,11 +85,6 @@ def find_first_difference(left: Sequence[object], right: Sequence[object]) -> in
     return low
 
 
-def count_of(number: int, one: str, many: str = "") -> str:
-    """Write an amount: `1 line`, `1,200 lines`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def _window(text: str, start: int, longest: int) -> str:
     return ("..." if start else "") + cut(text[start:], longest)
 

@@ -21,6 +21,7 @@ from pytest_golden.journal.model import Expectation, JournalEntry, Signal
 from pytest_golden.learning.lessons.model import Recalled, SkillMemory
 from pytest_golden.regression.model import GoldenProjectResult, Reason
 from pytest_golden.regression.verdict import RunVerdict
+from pytest_golden.values.json_form import escape_in_json
 from pytest_golden.values.shape_model import list_of, model_of, schema_of
 
 #: The largest answer of a tool, both forms together; the rest is for the protocol around it.
@@ -33,11 +34,7 @@ _MOST_KEYS = 64
 _ROOM_FOR_MARK = 48
 # Texts whose end tells more than their beginning.
 _KEPT_BY_THE_END = frozenset({"output_tail"})
-# Characters that JSON leaves as they are, and that a terminal obeys or does not show.
-_UNSEEN_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
-)
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")
 
 
 class _Room(NamedTuple):
@@ -85,18 +82,13 @@ def make_answer(given: Mapping[str, Any]) -> Answer:
 
 def make_visible(text: str) -> str:
     """Return a sentence of at most 4 KiB with its control and bidi characters as escapes."""
-    seen = _UNSEEN.sub(lambda found: _escape(found[0]), text)
-    return _cut_text(seen, MOST_TEXT_BYTES, keeps_end=False)
+    seen = escape_in_json(_CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], text))
+    return _cut_text(seen, MOST_TEXT_BYTES)
 
 
 def write_json(value: Any) -> str:
     """Write JSON in one line."""
-    told = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _UNSEEN_IN_JSON.sub(lambda found: _escape(found[0]), told)
-
-
-def _escape(character: str) -> str:
-    return json.dumps(character)[1:-1]
+    return escape_in_json(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 def _size_of(text: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from enum import Enum
@@ -19,6 +20,9 @@ from pytest_golden.clock import iso_utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# What JSON does not escape, but a terminal obeys or does not show.
+_UNSEEN_IN_JSON = "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 
 
 def _refuse(self: object, *_args: object, **_kwargs: object) -> NoReturn:
@@ -92,6 +96,11 @@ def list_scalars(plain: Any) -> Iterator[Any]:
             waiting.extend(one)
         else:
             yield one
+
+
+def escape_in_json(text: str) -> str:
+    """Return JSON with escapes for what JSON leaves as it is, and a terminal obeys or does not show."""
+    return re.sub(_UNSEEN_IN_JSON, lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def readable_text(value: Any) -> str:

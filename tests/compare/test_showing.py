@@ -9,7 +9,6 @@ from pytest_golden.compare.showing import (
     MOST_BYTES,
     MOST_LINES,
     compose,
-    count_of,
     cut,
     cut_middle,
     cut_pair,
@@ -61,8 +60,3 @@ def test_texts_are_cut() -> None:
     one, other = cut_pair("x" * 500 + "1", "x" * 500 + "2", 50)
     assert one != other
     assert len(one) == len(other) <= 64
-    assert (count_of(1, "line"), count_of(1200, "line"), count_of(2, "entry", "entries")) == (
-        "1 line",
-        "1,200 lines",
-        "2 entries",
-    )

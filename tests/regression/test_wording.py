@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_golden.regression.wording import (
+    count_of,
     find_failing_step,
     format_duration,
     format_size,
@@ -32,6 +33,11 @@ from pytest_golden.regression.wording import (
 )
 def test_durations_are_written_as_people_do(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+def test_amounts_are_written_with_their_plural() -> None:
+    told = count_of(1, "line"), count_of(1200, "line"), count_of(2, "entry", "entries")
+    assert told == ("1 line", "1,200 lines", "2 entries")
 
 
 @pytest.mark.parametrize(

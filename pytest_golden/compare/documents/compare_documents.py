@@ -28,10 +28,11 @@ from pytest_golden.compare.documents.document_values import (
     write_number,
 )
 from pytest_golden.compare.opening import Mismatch, Side, UnreadableError, read_chunks
-from pytest_golden.compare.showing import LONGEST_REDACTED, compose, count_of, cut, cut_middle, cut_pair, show
+from pytest_golden.compare.showing import LONGEST_REDACTED, compose, cut, cut_middle, cut_pair, show
 from pytest_golden.compare.text_patterns import PatternProcess
 from pytest_golden.manifest.units import JsonStep, JsonStepKind, parse_json_path
 from pytest_golden.regression.model import ReasonKind
+from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -10,7 +10,6 @@ from pytest_golden.compare.opening import Content, Mismatch, Side, UnreadableErr
 from pytest_golden.compare.showing import (
     MOST_NAMES,
     compose,
-    count_of,
     cut,
     cut_pair,
     quote_name,
@@ -32,6 +31,7 @@ from pytest_golden.compare.tables.model import (
 )
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.regression.model import ReasonKind
+from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

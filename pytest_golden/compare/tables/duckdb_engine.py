@@ -15,9 +15,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.opening import Content, UnreadableError, is_archive, read_chunks, read_size
-from pytest_golden.compare.showing import LONGEST_LINE, count_of, cut, show
+from pytest_golden.compare.showing import LONGEST_LINE, cut, show
 from pytest_golden.compare.tables.model import Format
 from pytest_golden.errors import GoldenError
+from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,6 @@ from pytest_golden.compare.showing import (
     LONGEST_REDACTED,
     NOT_SHOWN,
     compose,
-    count_of,
     cut,
     cut_pair,
     find_first_difference,
@@ -27,6 +26,7 @@ from pytest_golden.compare.text import text_lines
 from pytest_golden.compare.text.text_lines import CountingLines, SideBySide
 from pytest_golden.compare.text_patterns import PatternProcess
 from pytest_golden.regression.model import ReasonKind
+from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator

@@ -23,6 +23,7 @@ from pytest_golden.learning.model import HybridAnswer, MemoryHit, SearchMethod, 
 from pytest_golden.learning.store import find_by_numbers
 from pytest_golden.learning.vectors import store as stored
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.regression.wording import count_of
 from pytest_golden.storage.columns import namespace_range
 from pytest_golden.storage.search import count_indexed, find_memories
 
@@ -153,14 +154,14 @@ class HybridSearch:
         if amount == empty and missing is not None:
             raise VectorsError(missing)
         if amount == empty and amount:
-            raise self._asker.blame(f"gave no vector but zeros for {_count_in_words(amount)}")
+            raise self._asker.blame(f"gave no vector but zeros for {count_of(amount, 'memory', 'memories')}")
         depth = max(limit, _LEAST_DEPTH)
         by_words = [number for number, _ in find_memories(connection, query, prefix, depth)]
         by_meaning = [number for number, _ in matrix.rank(unit, span, depth)]
         scores = dict(fuse(by_words, by_meaning)[:limit])
         found = find_by_numbers(connection, scores)
         hits = tuple(MemoryHit(found[number], score) for number, score in scores.items() if number in found)
-        notices = [missing, f"{_count_in_words(empty)} there got a vector of zeros" if empty else None]
+        notices = [missing, f"{count_of(empty, 'memory', 'memories')} there got a vector of zeros" if empty else None]
         return HybridAnswer(hits, SearchMethod.HYBRID, "; ".join(filter(None, notices)) or None)
 
     def _seconds_to(self, deadline: float) -> float:
@@ -246,11 +247,7 @@ class HybridSearch:
 
 
 def _explain_missing(amount: int, reason: object) -> str:
-    return f"{_count_in_words(amount)} there {'has' if amount == 1 else 'have'} no vector yet: {reason}"
-
-
-def _count_in_words(amount: int) -> str:
-    return "1 memory" if amount == 1 else f"{amount:,} memories"
+    return f"{count_of(amount, 'memory', 'memories')} there {'has' if amount == 1 else 'have'} no vector yet: {reason}"
 
 
 def fuse(*rankings: Iterable[int]) -> list[tuple[int, float]]:
@@ -413,8 +410,7 @@ def read_units(given: Any, count: int) -> Units:
     if rows.dtype.kind not in "iuf":
         raise VectorsError(f"gave no numbers ({type(given).__name__} of {rows.dtype})")
     if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
-        texts = "1 text" if count == 1 else f"{count} texts"
-        raise VectorsError(f"gave numbers of shape {rows.shape} for {texts}, and not a vector each")
+        raise VectorsError(f"gave numbers of shape {rows.shape} for {count_of(count, 'text')}, and not a vector each")
     rows = rows.astype(np.float64)
     if not np.isfinite(rows).all():
         raise VectorsError("gave NaN or infinite numbers")
