@@ -18,7 +18,7 @@ from rich.text import Text
 
 from pytest_golden.cli.options import add_options, find_manifest
 from pytest_golden.cli.screen import answer, make_table, print_indented, print_json, print_table, styled
-from pytest_golden.compare.baselines import find_baselines_folder, find_unused_baselines
+from pytest_golden.compare.baselines import EXISTS, find_baselines_folder, find_unused_baselines
 from pytest_golden.errors import GatewayError, ManifestError
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.preparation import build_path_variable, find_missing
@@ -29,7 +29,7 @@ from pytest_golden.history.base_files import warn_of_ignored_baselines
 from pytest_golden.manifest.comparisons import comparison_of_pattern
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.wording import format_duration, format_size
+from pytest_golden.regression.wording import format_duration, format_size, name_some
 from pytest_golden.report.result_text import make_visible
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ _PYTHON = re.compile(r"python[\d.]*")
 _CHILD_END = "_child.py"
 _INVALID = 2
 _NARROW = 70
+_MOST_NAMED = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     plans = [make_plan(project, manifest.workspace_root) for project in manifest.projects]
     problems = list(_find_problems(manifest, plans))
     ignored = warn_of_ignored_baselines(find_baselines_folder(manifest.path, manifest.workspace_root))
-    notes = [*find_unused_baselines(manifest), *([] if ignored is None else [ignored])]
+    notes = [*find_unused_baselines(manifest), *([] if ignored is None else [ignored]), *_note_undemanding(manifest)]
     facts = _as_json(manifest, plans, problems, notes)
     answer(arguments, facts, lambda console: _show(console, manifest, plans, problems, notes))
     return 1 if problems else 0
@@ -164,6 +165,17 @@ def _list_notes(project: GoldenProjectConfig, missing: tuple[str, ...]) -> Itera
         yield f"not set here, so not passed: {', '.join(unset)}"
     if project.quarantine is not None:
         yield f"in quarantine until {project.quarantine.until}: {project.quarantine.reason}"
+
+
+def _note_undemanding(manifest: Manifest) -> Iterator[str]:
+    """Yield a note that names the projects of which a run that does nothing, or has nothing to read, passes too."""
+    names = [
+        project.name
+        for project in manifest.projects
+        if project.expected_outcome == "success" and all(output.compare == EXISTS for output in project.outputs)
+    ]
+    if names:
+        yield f"{name_some(names, _MOST_NAMED)}: passes also with an empty input, since no output is compared"
 
 
 def _report_mistakes(error: ManifestError, *, as_json: bool) -> int:

@@ -57,6 +57,20 @@ def test_real_writes_and_baselines_that_nothing_uses_are_shown(golden_process: G
     assert "note: run: golden_baselines/run has baselines" in ran.out
 
 
+def test_projects_that_pass_also_with_an_empty_input_are_named(golden: Golden, folder: Path) -> None:
+    for name in ("quiet", "writes", "compared", "refuses"):
+        (folder / f"{name}.sh").touch()
+    (folder / "golden_projects.yaml").write_text(
+        "golden_projects:\n"
+        "  - path: quiet.sh\n"
+        "  - {path: writes.sh, outputs: [{path: a.csv, compare: exists}]}\n"
+        "  - {path: compared.sh, outputs: [{path: a.csv, compare: exists}, {path: b.csv}]}\n"
+        "  - {path: refuses.sh, expected_outcome: 'exit_code:3'}\n"
+    )
+    (note,) = golden("check", "--json").json["notes"]
+    assert note == "quiet, writes: passes also with an empty input, since no output is compared"
+
+
 def test_outputs_are_shown_with_how_they_are_compared(golden_process: GoldenProcess, folder: Path) -> None:
     (folder / "run.sh").touch()
     (folder / "golden_projects.yaml").write_text(

@@ -120,7 +120,10 @@ def test_inline_form_has_annotations_without_a_place(workspace: Workspace, step_
 def test_what_a_pipeline_prints_gives_the_runner_no_command(workspace: Workspace) -> None:
     script = "echo '::stop-commands::x'; echo '  ::add-mask::a'; echo 'b ##[error]c' >&2; exit 3"
     workspace.declare({"name": "broken", "script": script})
-    lines = workspace.run("-v").outlines
+    lines = workspace.run("-v", "--golden-junit=report.xml").outlines
+    report = (workspace.path / "report.xml").read_text()
+    assert "\\x3a:stop-commands::x" in report
+    assert not [line for line in report.splitlines() if line.lstrip().startswith("::") or "##[" in line]
     commands = [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
     of_project, of_run = commands
     assert of_project.startswith("::error file=golden_projects.yaml,line=")
