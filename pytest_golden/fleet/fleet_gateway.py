@@ -203,14 +203,14 @@ class FleetGateway:
         without = {
             worker: found[0]
             for worker, found in told.items()
-            if isinstance(found, tuple) and found[1] is None and not self._cluster.is_left_out(worker)
+            if _sees_nothing(found) and not self._cluster.is_left_out(worker)
         }
         if not without:
             return
         failed = self._ship({host: worker for worker, host in without.items()}.values())
         # Two containers may have the same host name and no folder in common.
         told = self._cluster.call(on_worker.describe_host, session, workers=without.keys() - failed)
-        failed |= self._ship(worker for worker, found in told.items() if isinstance(found, tuple) and found[1] is None)
+        failed |= self._ship(worker for worker, found in told.items() if _sees_nothing(found))
         self._leave_out(failed)
 
     def _ship(self, workers: Iterable[str]) -> dict[str, str]:
@@ -324,6 +324,14 @@ class _Sent:
     errand: Errand
     sendings: int = 1
     refusals: int = 0
+
+
+def _sees_nothing(told: object) -> bool:
+    """Tell whether a worker that described its host has no workspace there."""
+    match told:
+        case (str(), None):
+            return True
+    return False
 
 
 def _lost(workers: Iterable[str]) -> GatewayError:

@@ -1,6 +1,7 @@
 """Make a worker that is started with `--preload` of this file answer with pickles that run code where they are loaded.
 
-`ROGUE` says where they are: in the `answer` of an attempt, in that of a `call`, in an `error` or in an `event`.
+`ROGUE` says where they are: in the `answer` of an attempt, in that of a `call`, in an `error` or in an `event`. With `nonsense` it answers with no
+pickle, and with no answer either.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def dask_setup(worker: Worker) -> None:
     elif where == "error":
         dask_worker.error_message = lambda _: _make_error(trap)
         del shipping.write_answer
+    elif where == "nonsense":
+        shipping.write_answer = lambda answer: b"{}"
     else:
         kind, serialize = bytes if where == "answer" else tuple, core.serialize_and_split
         core.serialize_and_split = lambda item, *rest, **named: (
