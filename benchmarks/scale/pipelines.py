@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.machine import find_bwrap
 from pytest_golden.gateway.model import AgentRole, Permissions
+from pytest_golden.gateway.sandbox_program import list_programs
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import GoldenProjectConfig
 from scale.model import Floor, Point, Study, measure
@@ -80,7 +80,7 @@ class Folders:
     def _bare_overlay(self) -> None:
         """Stat every file, and launch the sandbox program with an overlay of the folder."""
         self._stat_all(self._project)
-        program = find_bwrap()
+        program = next(iter(list_programs()), None)
         if program is None:
             raise RuntimeError("bubblewrap is not here")
         upper, work = self._folder / "upper", self._folder / "work"

@@ -27,6 +27,7 @@ from pytest_golden.gate.events import Spool
 from pytest_golden.gate.state_folder import find_spool_folder, find_state_folder, find_store_place
 from pytest_golden.gateway.runners.choice import list_runners
 from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
+from pytest_golden.gateway.sandbox_program import describe_program
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.history.base_files import warn_of_ignored_baselines
 from pytest_golden.learning.language_model.client import LanguageModel
@@ -218,6 +219,7 @@ def examine_sandbox(root: Path, view: str) -> Iterator[Finding]:
     advice = "" if is_sealed else abilities.advice
     yield Finding("seal", seal_state, told, advice)
     if is_sealed:
+        yield Finding("sandbox program", State.GOOD, describe_program(abilities.program))
         is_own = abilities.network == "own"
         told = "own: `network: true` reaches no server of this machine" if is_own else ""
         told = told or f"host: `network: true` reaches the servers of this machine; {abilities.network_reason}"

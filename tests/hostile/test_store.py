@@ -16,7 +16,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from sqlalchemy import func, select
 
-from pytest_golden.gateway.machine import find_bwrap
+from pytest_golden.gateway.sandbox_program import list_programs
 from pytest_golden.storage.integrity import check_store
 from pytest_golden.storage.schema import gate_results, gate_runs, memories
 from pytest_golden.storage.store import Store
@@ -81,7 +81,7 @@ def gates(tmp_path: Path, warm_starts: Path) -> Gates:
 
 @pytest.fixture
 def bwrap(sealing: None) -> str:
-    found = find_bwrap()
+    found = next(iter(list_programs()), None)
     assert found is not None
     return found
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_golden.gateway.machine import find_bwrap
+from pytest_golden.gateway.sandbox_program import list_programs
 from pytest_golden.storage.store import Store
 from tests.requirement import lack
 
@@ -65,7 +65,7 @@ def file_store(path: Path) -> Iterator[Store]:
 @pytest.fixture
 def elsewhere() -> Elsewhere:
     """Run code on a store's path on a lesser machine, by a user without privileges, and give the JSON it prints."""
-    bwrap = find_bwrap()
+    bwrap = next(iter(list_programs()), None)
 
     def run(machine: tuple[str, ...], path: Path, code: str, /) -> Any:
         if bwrap is None:
