@@ -110,6 +110,8 @@ class Plan:
             "expected_outcome": project.expected_outcome,
             "timeout_seconds": project.timeout,
             "memory_limit_bytes": project.memory_limit,
+            "process_limit": project.process_limit,
+            "disk_limit_bytes": project.disk_limit,
             "network": project.network,
             "outputs": project.to_dict()["outputs"],
             "max_slowdown": project.max_slowdown,
@@ -257,6 +259,8 @@ def _describe(plan: Plan, root: Path) -> Iterator[str]:
     limits = [f"at most {format_duration(project.timeout)}"]
     limits += [] if project.memory_limit is None else [format_size(project.memory_limit)]
     limits += [] if project.cpu_limit is None else [f"{format_duration(project.cpu_limit)} of CPU time"]
+    limits += [] if project.process_limit is None else [f"{project.process_limit} processes"]
+    limits += [] if project.disk_limit is None else [f"{format_size(project.disk_limit)} of disk"]
     limits += [] if project.max_slowdown is None else [f"{project.max_slowdown:g} times its own median"]
     limits += {False: ["no network"], "host": ["the network of this machine"]}.get(project.network, [])
     yield f"in {folder}, {', '.join(limits)}"

@@ -225,7 +225,7 @@ def examine_sandbox(root: Path, view: str) -> Iterator[Finding]:
         told = told or f"host: `network: true` reaches the servers of this machine; {abilities.network_reason}"
         advice = "" if is_own else "install slirp4netns, or declare `network: false` where no network is needed"
         yield Finding("network", State.GOOD if is_own else State.LIMITED, told, advice)
-    yield Finding("limits", State.GOOD, ", ".join(abilities.limits))
+    yield Finding("limits", State.GOOD, f"by {abilities.limits_by}: {', '.join(abilities.limits)}")
     yield Finding("scratch", State.GOOD, f"in {abilities.scratch}")
 
 

@@ -47,7 +47,9 @@ _OF_MACHINE = frozenset({"platform", "implementation", "pytest-golden-projects"}
 _WORDS = re.compile(r"[a-z0-9_.-]+")
 _KEY = re.compile(r"set_env\.\S+|\w+")
 # The values of these keys explain a fix by themselves.
-_TOLD_WITH_VALUES = frozenset({"timeout", "cpu_limit", "memory_limit", "network", "runner", "retries"})
+_TOLD_WITH_VALUES = frozenset(
+    {"timeout", "cpu_limit", "memory_limit", "process_limit", "disk_limit", "network", "runner", "retries"}
+)
 # If these change, the project is judged by other rules, and nothing was fixed.
 _OF_JUDGEMENT = frozenset(
     {"expected_outcome", "outputs", "retries", "max_slowdown", "unexpected_files", "writes", "skip_if_missing"}

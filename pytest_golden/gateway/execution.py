@@ -108,6 +108,10 @@ def _launch(prepared: Prepared, argv: Sequence[str], stdout: Path, stderr: Path)
         timeout_seconds=config.timeout,
         memory_limit_bytes=config.memory_limit,
         cpu_limit_seconds=config.cpu_limit,
+        process_limit=config.process_limit,
+        disk_limit_bytes=config.disk_limit,
+        disk_folder=str(prepared.folder),
+        disk_before_bytes=prepared.disk_before_bytes,
     )
 
 

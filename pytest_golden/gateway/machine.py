@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 VIEWS = ("auto", "overlay", "copy")
-_LIMITS = ("timeout", "memory_limit", "cpu_limit", "no process left behind")
+_LIMITS = ("timeout", "memory_limit", "cpu_limit", "process_limit", "disk_limit", "no process left behind")
 
 _PROBE_SECONDS = 20
 _APPARMOR_SWITCH = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")

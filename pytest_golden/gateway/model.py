@@ -104,6 +104,8 @@ class Ending(StrEnum):
     TIMEOUT = "timeout"
     MEMORY_LIMIT = "memory_limit"
     CPU_LIMIT = "cpu_limit"
+    PROCESS_LIMIT = "process_limit"
+    DISK_LIMIT = "disk_limit"
     INTERRUPTED = "interrupted"
     NOT_STARTED = "not_started"
 
@@ -190,7 +192,7 @@ class OutputFinding(Shape):
 class PipelineOutcome(Shape):
     """The facts of one execution.
 
-    `exit_code` is the pipeline's own; the negative signal number when a signal ended it; None when it never started.
+    `disk_bytes` is what it wrote, measured where there is a `disk_limit`. `exit_code` is the pipeline's own; the negative signal number when a signal ended it; None when it never started.
     `stdout` and `stderr` are redacted and keep head and tail of what was printed (`stdout_bytes`, `stderr_bytes` in
     all). `sealed` tells that namespaces stood between the pipeline and the kernel, where a death by signal n is
     reported as exit code 128+n. `pattern_verdict` is the search for `specific_error:` over the whole output.
@@ -204,6 +206,7 @@ class PipelineOutcome(Shape):
     duration_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_memory_bytes: int = 0
+    disk_bytes: int = 0
     stdout: str = ""
     stderr: str = ""
     write_set: WriteSet = WriteSet()
@@ -259,7 +262,8 @@ class GatewayAbilities(Shape):
     """What the gateway uses on this machine, and why.
 
     `view` is `overlay` or `copy`; `seal` is `namespaces` or `none`; `limits` names the limits that are enforced;
-    `network` is `own`, or `host` where pipelines with `network: true` reach the servers of this machine. The rest are
+    `network` is `own`, or `host` where pipelines with `network: true` reach the servers of this machine;
+    `limits_by` is `cgroup` where the kernel holds memory and processes. The rest are
     texts for people, empty where there is nothing to say: where scratch lies, why it is not the better view, seal or
     network, how to get that, and the path of the sandbox program.
     """
@@ -268,6 +272,7 @@ class GatewayAbilities(Shape):
     seal: str
     limits: tuple[str, ...]
     network: str = "host"
+    limits_by: str = "polling"
     scratch: str = field(default="", metadata=_HIDDEN)
     view_reason: str = field(default="", metadata=_HIDDEN)
     seal_reason: str = field(default="", metadata=_HIDDEN)
@@ -277,8 +282,9 @@ class GatewayAbilities(Shape):
 
     @property
     def summary(self) -> str:
-        """Return view and seal in a few words."""
-        return f"{self.view} view, {'no seal' if self.seal == 'none' else f'sealed by {self.seal}'}"
+        """Return view, seal and what holds the limits in a few words."""
+        seal = "no seal" if self.seal == "none" else f"sealed by {self.seal}"
+        return f"{self.view} view, {seal}, limits by {self.limits_by}"
 
     @property
     @in_form()

@@ -70,6 +70,7 @@ def build_outcome(
         duration_seconds=ended.duration_seconds,
         cpu_seconds=ended.cpu_seconds,
         peak_memory_bytes=ended.peak_memory_bytes,
+        disk_bytes=ended.disk_bytes,
         stdout=streams["stdout"].text(),
         stderr=streams["stderr"].text(),
         coloured_lines={**streams["stdout"].coloured_lines, **streams["stderr"].coloured_lines},

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway import view as views
+from pytest_golden.gateway.limits import used_bytes
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.own_network import mount_resolver
 from pytest_golden.gateway.resolution import ProjectUnusableError, find_prefix, write_stand_ins
@@ -42,8 +43,9 @@ class Prepared:
     """Everything that a launch of this project needs. `prefix` stands before every command line; empty without a seal.
 
     `filter` tells the kernel which system calls to refuse; `own_network` that it reaches the internet but not this machine.
-    With a `handover` each command hands a socket of its network out before it starts. `hidden` are the folders of this
-    machine that the seal hides.
+    `disk_before_bytes` is what `folder` held before the first command, told where there is a limit. With a `handover`
+    each command hands a socket of its network out before it starts. `hidden` are the folders of this machine that the
+    seal hides.
     """
 
     project: ResolvedProject
@@ -55,6 +57,7 @@ class Prepared:
     steps_file: Path
     handover: Handover | None = None
     own_network: bool = False
+    disk_before_bytes: int = 0
     hidden: HiddenPlaces = field(default_factory=HiddenPlaces)
 
     @property
@@ -145,6 +148,7 @@ def prepare(
         environment,
         steps_file,
         own_network=resolver is not None,
+        disk_before_bytes=0 if project.config.disk_limit is None else used_bytes(str(folder)),
         hidden=hidden,
     )
 

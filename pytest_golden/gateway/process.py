@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GatewayError
+from pytest_golden.gateway.limits import open_control_groups
 from pytest_golden.gateway.model import Ending
 from pytest_golden.gateway.own_network import NetworkHelper, find_closed_addresses
 
@@ -29,7 +30,12 @@ INTERRUPT_GRACE_SECONDS = 3.0
 TERMINATE_GRACE_SECONDS = 2.0
 #: What a supervisor says when it has made a network of its own.
 NETWORK_IS_MADE = "network"
-_SCRIPT = Path(__file__).with_name("supervisor_child.py")
+#: What Python runs as a supervisor. Our code is found last, so that nothing beside it stands in for the standard library.
+SUPERVISOR = (
+    *("-I", "-S", "-c"),
+    f"import sys; sys.path.append({str(Path(__file__).parents[2])!r})\n"
+    "from pytest_golden.gateway.supervisor_child import main; main()",
+)
 
 #: The port that exporters use by default; in a network that was just made nothing else has taken it.
 PORT = 4318
@@ -41,7 +47,8 @@ _MESSAGE_BYTES = 1 << 10
 class Launch:
     """One command to run to its end. `stdout` and `stderr` are files to be made; `sealed` tells that argv is bwrap's.
 
-    `filter` is the seal's filter of system calls in hexadecimal digits.
+    `filter` is the seal's filter of system calls in hexadecimal digits. What `disk_folder` holds beyond `disk_before_bytes`
+    was written by the run.
     """
 
     argv: tuple[str, ...]
@@ -54,6 +61,10 @@ class Launch:
     timeout_seconds: float | None = None
     memory_limit_bytes: int | None = None
     cpu_limit_seconds: float | None = None
+    process_limit: int | None = None
+    disk_limit_bytes: int | None = None
+    disk_folder: str = ""
+    disk_before_bytes: int = 0
     interrupt_grace_seconds: float = INTERRUPT_GRACE_SECONDS
     terminate_grace_seconds: float = TERMINATE_GRACE_SECONDS
 
@@ -67,6 +78,7 @@ class Exit:
     duration_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_memory_bytes: int = 0
+    disk_bytes: int = 0
     left_behind: int = 0
     message: str = ""
     errno: int | None = None
@@ -81,6 +93,7 @@ class Supervisor:
     def __init__(self, *, own_network: bool = False) -> None:
         self._has_own_network = own_network
         self._helper: NetworkHelper | None = None
+        self._groups = ""
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -113,7 +126,8 @@ class Supervisor:
             try:
                 if handover is not None:
                     handover.send_to(control)
-                self._send(control, {"op": "run", **{name: getattr(launch, name) for name in Launch.__slots__}})
+                fields = {name: getattr(launch, name) for name in Launch.__slots__}
+                self._send(control, {"op": "run", "control_groups": self._groups, **fields})
                 answer = self._wait(control, handover)
             except OSError as error:
                 self.close()
@@ -144,11 +158,12 @@ class Supervisor:
         if self._socket is not None and (self._helper is None or self._helper.is_alive):
             return self._socket
         self.close()
+        self._groups = open_control_groups()
         closed = find_closed_addresses() if self._has_own_network else ()
         ours, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SCRIPT), *closed],
+                [sys.executable, *SUPERVISOR, *closed],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 cwd="/",

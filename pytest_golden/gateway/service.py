@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.execution import execute, next_log_file, read_present_step
+from pytest_golden.gateway.limits import open_control_groups
 from pytest_golden.gateway.machine import Machine
 from pytest_golden.gateway.model import (
     Ending,
@@ -149,6 +150,8 @@ class ExecutionGateway:
     def describe(self) -> GatewayAbilities:
         """Say which view, seal and network are used on this machine, why, and how to get better."""
         abilities = self._machine.describe()
+        if open_control_groups():
+            abilities = replace(abilities, limits_by="cgroup")
         if abilities.seal == "none":
             return abilities
         trouble = self._open_network()

@@ -1,6 +1,6 @@
-"""Runs pipelines one after another and leaves no process behind; a bare script, started once a session.
+"""Runs pipelines one after another and leaves no process behind; started once a session.
 
-It runs as its own process (`python -I -S supervisor_child.py`, standard library only) so that pipelines die with the
+It runs as its own process (`process.SUPERVISOR`, standard library and `limits.py` only) so that pipelines die with the
 gate whatever happens to the gate: when its socket closes, everything it started is killed. On Linux it is the subreaper
 of all it starts, so that double-forked daemons with a session of their own are still its descendants.
 
@@ -26,6 +26,16 @@ import sys
 import time
 from typing import Any
 
+from pytest_golden.gateway.limits import (
+    ControlGroup,
+    DiskMeter,
+    count_threads,
+    exceeds_memory,
+    living_cpu_seconds,
+    proportional_bytes,
+    stat_fields,
+)
+
 PR_SET_CHILD_SUBREAPER = 36
 KEYCTL_JOIN_SESSION_KEYRING = 1
 KEYCTL_NUMBERS = {"x86_64": 250, "aarch64": 219}
@@ -35,8 +45,9 @@ POLL_SECONDS = 0.05
 SETTLE_SECONDS = 10.0
 SEAL_SETTLE_SECONDS = 0.02
 HAS_PROC = os.path.isdir("/proc/self/task")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+LIMITS = ("cpu_limit_seconds", "memory_limit_bytes", "process_limit", "disk_limit_bytes")
+#: The sandbox program's own, beside the pipeline's.
+SANDBOX_PROCESSES = 2
 
 
 def become_subreaper() -> None:
@@ -98,15 +109,6 @@ def parents() -> dict[int, int]:
     return found
 
 
-def stat_fields(pid: int) -> list[bytes]:
-    """Return the fields of /proc/PID/stat after the command's name: state, ppid, ...; empty when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()
-    except OSError:
-        return []
-
-
 def descendants(root: int) -> list[int]:
     """List all descendants of a process, parents before children."""
     children: dict[int, list[int]] = {}
@@ -128,48 +130,6 @@ def send(pids: list[int], number: int) -> None:
             os.kill(pid, number)
         except OSError:
             continue
-
-
-def proportional_bytes(pid: int) -> int:
-    """Return a process's proportional share of resident memory, which counts shared pages once over all sharers.
-
-    One that does not let its memory be looked into counts with all that it shares.
-    """
-    try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        return resident_bytes(pid)
-    return 0
-
-
-def resident_bytes(pid: int) -> int:
-    """Return a process's resident memory with all that it shares."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * PAGE_BYTES
-    except (OSError, IndexError):
-        return 0
-
-
-def exceeds_memory(pids: list[int], limit_bytes: int) -> bool:
-    """Tell whether the processes together hold more than the limit; the exact sum is only taken when it could be."""
-    if sum(map(resident_bytes, pids)) <= limit_bytes:
-        return False
-    return sum(map(proportional_bytes, pids)) > limit_bytes
-
-
-def cpu_ticks(pid: int) -> int:
-    """Return the CPU time of a process and of the children it has waited for."""
-    fields = stat_fields(pid)
-    return sum(int(field) for field in fields[11:15]) if fields else 0
-
-
-def living_cpu_seconds(pids: list[int]) -> float:
-    """Return the CPU time of processes that have not been waited for."""
-    return sum(map(cpu_ticks, pids)) / TICKS_PER_SECOND
 
 
 def hand_in(argv: list[str], program: bytes, environment: dict[str, str]) -> tuple[list[str], list[int]]:
@@ -209,9 +169,28 @@ class Run:
         self.peak_bytes = 0
         self.ladder: list[tuple[float, int]] = []
         self.status_pipe = -1
+        self.group = self.make_group()
+        cpu, memory, processes, limit = (request[name] for name in LIMITS)
+        polled = (cpu,) if self.group is not None else (cpu, memory, processes)
+        self.polls_tree = HAS_PROC and polled != (None,) * len(polled)
+        self.polls = self.polls_tree or self.group is not None or limit is not None
+        self.disk = None if limit is None else DiskMeter(request["disk_folder"], request["disk_before_bytes"], limit)
         self.started = time.monotonic()
         self.process = self.launch()
         self.deadline = self.started + request["timeout_seconds"] if request["timeout_seconds"] else None
+
+    def make_group(self) -> ControlGroup | None:
+        """Make a control group if there can be one and it holds anything."""
+        parent, memory, processes = (
+            self.request[name] for name in ("control_groups", "memory_limit_bytes", "process_limit")
+        )
+        if not parent or (memory, processes) == (None, None):
+            return None
+        own = SANDBOX_PROCESSES if self.request["sealed"] else 0
+        try:
+            return ControlGroup(parent, memory, None if processes is None else processes + own)
+        except OSError:
+            return None
 
     def launch(self) -> subprocess.Popen[bytes]:
         """Start the command with output to new files that only we may read."""
@@ -237,11 +216,14 @@ class Run:
                 stdout=out,
                 stderr=err,
                 pass_fds=keep,
+                preexec_fn=None if self.group is None else self.group.enter,  # noqa: PLW1509 - there is one thread
                 start_new_session=True,
             )
         except (OSError, ValueError):
             if self.status_pipe >= 0:
                 os.close(self.status_pipe)
+            if self.group is not None:
+                self.group.remove()
             raise
         finally:
             for number in (out, err, *keep[len(self.handed) :]):
@@ -298,18 +280,31 @@ class Run:
         return self.next_look(now)
 
     def check_limits(self) -> None:
-        """Stop a tree that has used up its memory or CPU time."""
-        memory, cpu = self.request["memory_limit_bytes"], self.request["cpu_limit_seconds"]
-        if not HAS_PROC or (memory is None and cpu is None):
+        """Stop a tree that has used up what it may."""
+        if not self.polls:
             return
-        tree = [self.process.pid, *descendants(self.process.pid)]
-        if memory is not None and exceeds_memory(tree, memory):
-            self.ending = "memory_limit"
-            self.measure(tree)
+        tree = [self.process.pid, *descendants(self.process.pid)] if self.polls_tree else []
+        cpu = self.request["cpu_limit_seconds"]
+        excess = self.find_excess(tree)
+        if excess:
+            self.ending = excess
+            self.measure(tree or [self.process.pid, *descendants(self.process.pid)])
             kill_all()
         elif cpu is not None and self.cpu_seconds + living_cpu_seconds(tree) > cpu:
             self.measure(tree)
             self.stop("cpu_limit")
+
+    def find_excess(self, tree: list[int]) -> str:
+        """Return the limit that a tree exceeds and is killed for, empty if none."""
+        if self.disk is not None and self.disk.is_exceeded():
+            return "disk_limit"
+        if self.group is not None:
+            return self.group.find_excess()
+        memory, processes = self.request["memory_limit_bytes"], self.request["process_limit"]
+        if memory is not None and exceeds_memory(tree, memory):
+            return "memory_limit"
+        own = SANDBOX_PROCESSES if self.request["sealed"] else 0
+        return "process_limit" if processes is not None and count_threads(tree) > processes + own else ""
 
     def measure(self, tree: list[int]) -> None:
         """Note what a tree has used before it is stopped: the usage of processes that are not waited for is lost."""
@@ -323,7 +318,7 @@ class Run:
         if self.ending:
             return POLL_SECONDS
         waits = [] if self.deadline is None else [max(0.0, self.deadline - now)]
-        if HAS_PROC and (self.request["memory_limit_bytes"], self.request["cpu_limit_seconds"]) != (None, None):
+        if self.polls:
             waits.append(POLL_SECONDS)
         return min(waits, default=None)
 
@@ -331,6 +326,7 @@ class Run:
         """End whatever is left of it and return the facts."""
         duration = time.monotonic() - self.started
         left = self.end_leftovers()
+        self.ending = self.ending or self.find_last_excess()
         code = self.process.returncode
         started = True
         if self.status_pipe >= 0:
@@ -342,8 +338,21 @@ class Run:
             "duration_seconds": duration,
             "cpu_seconds": max(self.cpu_seconds, self.killed_cpu_seconds),
             "peak_memory_bytes": self.peak_bytes,
+            "disk_bytes": 0 if self.disk is None else self.disk.bytes,
             "left_behind": left,
         }
+
+    def find_last_excess(self) -> str:
+        """Return the limit that it exceeded between the last look and its end, empty if none."""
+        if self.disk is not None and self.disk.measure() > self.disk.limit:
+            return "disk_limit"
+        if self.group is None:
+            return ""
+        excess = self.group.find_excess()
+        if excess == "memory_limit":
+            self.peak_bytes = max(self.peak_bytes, self.request["memory_limit_bytes"])
+        self.group.remove()
+        return excess
 
     def end_leftovers(self) -> int:
         """Kill every process that is still there and return how many survived that."""
@@ -457,7 +466,3 @@ def main() -> None:
             except ChildProcessError:
                 break
             time.sleep(0.001)
-
-
-if __name__ == "__main__":
-    main()

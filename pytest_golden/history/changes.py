@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # These are for people and change nothing of a run.
 _FOR_PEOPLE = frozenset({"title", "description"})
 _DURATIONS = frozenset({"timeout", "cpu_limit"})
-_SIZES = frozenset({"memory_limit"})
+_SIZES = frozenset({"memory_limit", "disk_limit"})
 _LONGEST_VALUE = 60
 _NO_CHECKOUT = "no checkout here, so the project's files are told as inputs"
 _ERRORS = frozenset({"metadata.error", "metadata.failed"})

@@ -483,6 +483,13 @@ def _check_pattern_below(value: Any) -> str:
     return text
 
 
+def _check_number(value: Any) -> int:
+    number = _check_count(value)
+    if not number:
+        raise wrong(f"{show(value)} is not above 0; write a whole number such as 64")
+    return number
+
+
 def _check_tolerance(value: Any) -> float:
     number = _read_number(value, "one from 0 up, such as 0.01 or 1e-6")
     if number < 0:
@@ -525,6 +532,7 @@ VARIABLE = Kind(check_variable, {"type": "string", "pattern": r"^[^=\s]+$"})
 FLAG = Kind(_check_flag, {"type": "boolean"})
 NETWORK = Kind(_check_network, {"anyOf": [{"type": "boolean"}, {"enum": ["loopback", "host"]}]})
 COUNT = Kind(_check_count, {"type": "integer", "minimum": 0})
+NUMBER = Kind(_check_number, {"type": "integer", "minimum": 1})
 VERSION = Kind(_check_version, {"const": VERSION_NUMBER})
 DAY = Kind(_check_date, {"type": "string", "format": "date"})
 DURATION = Kind(units.parse_duration, _or_text(units.DURATION_FORM, type="number", exclusiveMinimum=0))

@@ -171,7 +171,7 @@ class GoldenProjectConfig(Shape):
     """One golden project: the manifest's keys under their own names.
 
     `path` and the other paths are kept as declared, relative to the workspace root or absolute (`is_absolute_path`).
-    `timeout` and `cpu_limit` are seconds, `memory_limit` is bytes; all take the manifest's texts as well.
+    `timeout` and `cpu_limit` are seconds, `memory_limit` and `disk_limit` are bytes; all take the manifest's texts as well.
     `steps` is the text `auto` or the names of step readers.
     """
 
@@ -260,6 +260,12 @@ class GoldenProjectConfig(Shape):
     )
     cpu_limit: float | None = declared(
         None, kinds.DURATION, "CPU time of the whole process tree, in the format of timeout. null: no limit."
+    )
+    process_limit: int | None = declared(
+        None, kinds.NUMBER, "Processes and threads of the whole process tree at one time. null: no limit."
+    )
+    disk_limit: int | None = declared(
+        None, kinds.SIZE, "What the pipeline writes to the disk: its view, HOME, /tmp and output. null: no limit."
     )
     unexpected_files: Literal["allow", "warn", "fail"] = declared(
         "allow",

@@ -163,6 +163,8 @@ def _raised_limits(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterat
     limits = (
         ("timeout", old.timeout, new.timeout, format_duration),
         ("memory_limit", old.memory_limit, new.memory_limit, lambda size: format_size(int(size))),
+        ("disk_limit", old.disk_limit, new.disk_limit, lambda size: format_size(int(size))),
+        ("process_limit", old.process_limit, new.process_limit, str),
         ("cpu_limit", old.cpu_limit, new.cpu_limit, format_duration),
         ("max_slowdown", old.max_slowdown, new.max_slowdown, lambda factor: f"{factor:g} times the median"),
     )

@@ -52,6 +52,8 @@ class ReasonKind(StrEnum):
     TIMEOUT = "timeout"
     MEMORY_LIMIT = "memory_limit"
     CPU_LIMIT = "cpu_limit"
+    PROCESS_LIMIT = "process_limit"
+    DISK_LIMIT = "disk_limit"
     SIGNALLED = "signalled"
     INTERRUPTED = "interrupted"
     SANDBOX_UNAVAILABLE = "sandbox_unavailable"

@@ -185,6 +185,12 @@ def _judge_ending(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Fin
         case Ending.CPU_LIMIT:
             limit = wording.format_duration(project.cpu_limit or 0)
             return _error(ReasonKind.CPU_LIMIT, f"used {outcome.cpu_seconds:.1f}s of CPU time (cpu_limit: {limit})")
+        case Ending.PROCESS_LIMIT:
+            limit = f"more than {project.process_limit} processes and threads at once"
+            return _error(ReasonKind.PROCESS_LIMIT, f"ran {limit} (process_limit: {project.process_limit})")
+        case Ending.DISK_LIMIT:
+            limit, used = wording.format_size(project.disk_limit or 0), wording.format_size(outcome.disk_bytes)
+            return _error(ReasonKind.DISK_LIMIT, f"wrote {used} to the disk (disk_limit: {limit})")
         case Ending.SIGNALLED:
             return _error(ReasonKind.SIGNALLED, f"ended by {wording.describe_signal(-(outcome.exit_code or 0))}")
         case Ending.INTERRUPTED:

@@ -21,7 +21,7 @@ def test_valid_manifest_is_shown_in_order_with_what_would_be_run(golden_process:
     (folder / "run.sh").touch()
     (folder / "golden_projects.yaml").write_text(
         "golden_projects:\n"
-        "  - {name: second, path: run.sh, timeout: 90s, memory_limit: 1GiB, cpu_limit: 30s, network: false}\n"
+        "  - {name: second, path: run.sh, timeout: 90s, memory_limit: 1GiB, cpu_limit: 30s, process_limit: 8, disk_limit: 2GiB, network: false}\n"
         "  - {name: first, path: sales/etl.py, expected_outcome: 'specific_error:boom', needs: [second]}\n"
         "retired: [{name: old, reason: replaced}]\n"
     )
@@ -32,7 +32,7 @@ def test_valid_manifest_is_shown_in_order_with_what_would_be_run(golden_process:
     for told in (
         "python etl.py",
         "sh run.sh",
-        "in ., at most 90s, 1GiB, 30s of CPU time, no network",
+        "in ., at most 90s, 1GiB, 30s of CPU time, 8 processes, 2GiB of disk, no network",
         "in sales, at most 10m",
         "must end as specific_error:boom",
         "needs second",

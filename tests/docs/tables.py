@@ -30,6 +30,7 @@ _SPECIAL_TYPES = {
     "expected_outcome": "outcome",
     "timeout": "duration",
     "cpu_limit": "duration",
+    "disk_limit": "size",
     "memory_limit": "size",
     "network": "true, false, loopback or host",
     "until": "day",

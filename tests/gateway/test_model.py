@@ -44,6 +44,7 @@ def test_abilities_are_json_safe() -> None:
         "seal": "namespaces",
         "limits": ["timeout"],
         "network": "host",
+        "limits_by": "polling",
         "reasons": ["scratch in /tmp", "to get better: sleep"],
     }
 

@@ -124,6 +124,26 @@ def test_memory_that_may_not_be_looked_into_counts_too(start: Callable[..., Exit
     assert start(sys.executable, "-c", hide, memory_limit_bytes=100_000_000).ending is Ending.MEMORY_LIMIT
 
 
+def test_process_limit_counts_the_threads_of_the_whole_tree(start: Callable[..., Exit]) -> None:
+    script = "import threading, time\nfor _ in range(6): threading.Thread(target=time.sleep, args=(300,)).start()"
+    assert start(sys.executable, "-c", script, process_limit=5).ending is Ending.PROCESS_LIMIT
+    assert start("sleep 0.2 & sleep 0.2 & wait", process_limit=5).ending is Ending.EXITED
+
+
+def test_disk_limit_ends_what_writes_on_and_counts_what_is_told_only_at_the_end(
+    start: Callable[..., Exit], tmp_path: Path
+) -> None:
+    limit = {"disk_limit_bytes": 8 << 20, "disk_folder": str(tmp_path), "disk_before_bytes": 0}
+    done = start("cat /dev/zero > big", **limit)
+    assert (done.ending, done.left_behind) == (Ending.DISK_LIMIT, 0)
+    assert done.disk_bytes > 8 << 20
+    (tmp_path / "big").unlink()
+    assert start("head -c 9000000 /dev/zero > big", **limit).ending is Ending.DISK_LIMIT
+    (tmp_path / "big").unlink()
+    kept = start("head -c 1000000 /dev/zero > big", **limit)
+    assert (kept.ending, 1_000_000 <= kept.disk_bytes < 8 << 20) == (Ending.EXITED, True)
+
+
 def test_cpu_limit_counts_children_that_are_gone(start: Callable[..., Exit]) -> None:
     burn = "import time\nt = time.process_time()\nwhile time.process_time() - t < 0.3: pass"
     script = 'for i in $(seq 300); do "$0" -c "$1" || exit; done'

@@ -85,7 +85,7 @@ def test_supervisor_ends_when_its_socket_closes_and_kills_what_runs(tmp_path: Pa
         f"trap '' INT TERM; setsid sh -c 'while :; do sleep 0.1; done # {mark}' & while :; do sleep 0.1; done # {mark}"
     )
     ours, theirs = socket.socketpair()
-    child = subprocess.Popen([sys.executable, "-I", "-S", str(process._SCRIPT)], stdin=theirs.fileno())
+    child = subprocess.Popen([sys.executable, *process.SUPERVISOR], stdin=theirs.fileno())
     theirs.close()
     ours.sendall(_request(script, tmp_path))
     assert wait_until(lambda: len(processes_with(mark)) >= 2)
@@ -100,7 +100,7 @@ def test_supervisor_ends_when_its_socket_closes_and_kills_what_runs(tmp_path: Pa
 
 def test_interrupt_without_a_run_changes_nothing(tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
-    child = subprocess.Popen([sys.executable, "-I", "-S", str(process._SCRIPT)], stdin=theirs.fileno())
+    child = subprocess.Popen([sys.executable, *process.SUPERVISOR], stdin=theirs.fileno())
     theirs.close()
     with ours:
         ours.sendall(b'{"op": "interrupt"}\n' + _request("exit 7", tmp_path))
@@ -122,6 +122,9 @@ def _request(script: str, folder: Path) -> bytes:
         "timeout_seconds": None,
         "memory_limit_bytes": None,
         "cpu_limit_seconds": None,
+        "process_limit": None,
+        "disk_limit_bytes": None,
+        "control_groups": "",
         "interrupt_grace_seconds": 1.0,
         "terminate_grace_seconds": 1.0,
     }

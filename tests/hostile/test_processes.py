@@ -62,6 +62,29 @@ def test_pipeline_that_takes_too_much_cpu_time_is_stopped(view: str, run: Run) -
     assert outcome.cpu_seconds >= 0.6
 
 
+@pytest.mark.parametrize("view", ["auto", "copy", "unsealed"])
+@pytest.mark.parametrize("place", ["big", "$HOME/big", "$TMPDIR/big", "/dev/stdout"])
+def test_pipeline_that_fills_the_disk_is_killed(
+    view: str, place: str, run: Run, run_in_view: Any, project_dir: Path
+) -> None:
+    (project_dir / "data").write_bytes(b"x" * 30_000_000)
+    script = f"cat /dev/zero > {place}"
+    if view == "unsealed":
+        done = run_in_view(view, script, disk_limit="20MB", timeout=120).executed.exit
+    else:
+        done = run(script, view=view, disk_limit="20MB", timeout=120)
+    assert done.ending is Ending.DISK_LIMIT
+    assert done.disk_bytes > 20_000_000
+
+
+@in_both_views
+def test_pipeline_that_starts_too_many_processes_is_killed(view: str, run: Run, tmp_path: Path) -> None:
+    script = f"for i in $(seq 100); do sleep 300 & done; wait # {tmp_path}"
+    assert run(script, view=view, process_limit=20, timeout=120).ending is Ending.PROCESS_LIMIT
+    assert processes_with(str(tmp_path)) == []
+    assert run("sleep 0.2 & sleep 0.2 & wait", view=view, process_limit=3).ending is Ending.EXITED
+
+
 @everywhere
 def test_storm_of_forks_is_ended(view: str, run_in_view: Any, tmp_path: Path) -> None:
     script = """

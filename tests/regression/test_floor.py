@@ -43,6 +43,8 @@ LOOSENINGS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("limit", {"memory_limit": 1 << 30}, {"memory_limit": 2 << 30}),
     ("limit", {"memory_limit": 1 << 30}, {}),
     ("limit", {"cpu_limit": 60}, {}),
+    ("limit", {"process_limit": 8}, {"process_limit": 9}),
+    ("limit", {"disk_limit": 1 << 30}, {}),
     ("retries", {}, {"retries": 2}),
     ("skip_if_missing", {}, {"skip_if_missing": ["dbt"]}),
     ("network", {"network": False}, {}),
@@ -81,6 +83,7 @@ def test_a_loosened_project_is_a_weakening(kind: str, old: dict[str, Any], new: 
 TIGHTENINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"timeout": 600}, {"timeout": 60}),
     ({}, {"memory_limit": 1 << 30}),
+    ({}, {"process_limit": 8, "disk_limit": 1 << 30}),
     ({"memory_limit": 2 << 30}, {"memory_limit": 1 << 30}),
     ({"retries": 2}, {}),
     ({"skip_if_missing": ["dbt", "odibi"]}, {"skip_if_missing": ["odibi"]}),

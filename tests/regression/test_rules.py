@@ -117,12 +117,14 @@ def test_a_search_is_wanted_only_where_it_decides() -> None:
         (Ending.TIMEOUT, {"duration_seconds": 600.02}, "timed out after 10m"),
         (Ending.MEMORY_LIMIT, {"peak_memory_bytes": 3 << 29}, "used 1.5GiB of memory (memory_limit: 1GiB)"),
         (Ending.CPU_LIMIT, {"cpu_seconds": 301.26}, "used 301.3s of CPU time (cpu_limit: 5m)"),
+        (Ending.DISK_LIMIT, {"disk_bytes": 3 << 29}, "wrote 1.5GiB to the disk (disk_limit: 1GiB)"),
+        (Ending.PROCESS_LIMIT, {}, "ran more than 64 processes and threads at once (process_limit: 64)"),
         (Ending.INTERRUPTED, {}, "interrupted before it ended"),
         (Ending.INTERRUPTED, {"message": "Ctrl-C"}, "Ctrl-C"),
     ],
 )
 def test_limits_and_interruptions_are_error(ending: Ending, facts: dict[str, Any], message: str) -> None:
-    keys = {"memory_limit": 1 << 30, "cpu_limit": 300}
+    keys = {"memory_limit": 1 << 30, "cpu_limit": 300, "disk_limit": 1 << 30, "process_limit": 64}
     result = assess(-9, "specific_error:x", keys=keys, ending=ending, stderr="x", **facts)
     assert (result.status, only_kind(result)) == (ERROR, str(ending))
     assert result.error_message == message

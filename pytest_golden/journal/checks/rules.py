@@ -257,6 +257,8 @@ _ENDINGS = {
     Ending.TIMEOUT: "it took too long",
     Ending.MEMORY_LIMIT: "it took too much memory",
     Ending.CPU_LIMIT: "it took too much processor time",
+    Ending.PROCESS_LIMIT: "it ran too many processes",
+    Ending.DISK_LIMIT: "it wrote too much to the disk",
     Ending.INTERRUPTED: "it was interrupted",
     Ending.NOT_STARTED: "it could not be started",
 }

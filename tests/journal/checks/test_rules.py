@@ -63,6 +63,8 @@ def test_a_command_answers_by_its_exit_code() -> None:
         (ended(0, Ending.TIMEOUT), "it took too long"),
         (ended(-9, Ending.MEMORY_LIMIT), "it took too much memory"),
         (ended(-9, Ending.CPU_LIMIT), "it took too much processor time"),
+        (ended(-9, Ending.DISK_LIMIT), "it wrote too much to the disk"),
+        (ended(-9, Ending.PROCESS_LIMIT), "it ran too many processes"),
         (ended(None, Ending.INTERRUPTED), "it was interrupted"),
         (ended(None, Ending.NOT_STARTED), "it could not be started"),
         (ended(None), "it did not come to its end"),
