@@ -24,6 +24,7 @@ PROGRAM = "slirp4netns"
 _RANGE, _RESOLVER = "198.51.100.0/24", "198.51.100.3"
 # Not beyond the link: clouds hand out the credentials of a machine there.
 _LINK = "169.254.0.0/16"
+_MOST_OF_PACKET = "65520"
 _READY_SECONDS = 10
 _ROUTES = Path("/proc/net/fib_trie")
 _OWN_ADDRESS = re.compile(r"\|-- ([0-9.]+)\n\s+(/[0-9]+) host LOCAL")
@@ -68,6 +69,8 @@ class NetworkHelper:
             self._process = subprocess.Popen(
                 (
                     *(program, "--configure", "--disable-host-loopback", "--cidr", _RANGE, "--enable-seccomp"),
+                    # Large packets cost a program like this as much as small ones.
+                    *("--mtu", _MOST_OF_PACKET),
                     # Only in the network of root, which has a root, it can give up its rights.
                     *(["--enable-sandbox"] if os.getuid() == 0 else []),
                     *("--exit-fd", str(ends), "--ready-fd", str(tells_ready)),
