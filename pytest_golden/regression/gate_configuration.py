@@ -18,6 +18,7 @@ from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.verdict import Weakening, WeakeningKind
 from pytest_golden.regression.wording import name_some
 from pytest_golden.settings import SHOWS_ONLY, split_flags
+from pytest_golden.storage.folder import STATE_FOLDER
 from pytest_golden.values.checking import as_mapping
 
 if TYPE_CHECKING:
@@ -181,12 +182,13 @@ def _compare_conftests(path: str, base: bytes | None, head: bytes | None) -> Ite
 
 
 def matters_to_environment(path: str, folder: str, *, is_new: bool) -> bool:
-    """Tell whether a changed file may say what is installed or imported where the gate runs, by its path from the root.
+    """Tell whether a changed file may say what is installed, imported or remembered where the gate runs, by its path from the root.
 
-    `folder` is where the gate runs. Only files there and above it count: a virtual environment below it is full of others.
+    `folder` is where the gate runs. Beside the records of gates only files there and above it count: a virtual environment below it is full of others.
     """
     place = PurePosixPath(path)
-    return _is_packaging(place, folder) or (is_new and _name_imported(place, folder) is not None)
+    is_found = _is_packaging(place, folder) or (is_new and _name_imported(place, folder) is not None)
+    return is_found or STATE_FOLDER in place.parts
 
 
 def _is_packaging(place: PurePosixPath, folder: str) -> bool:
@@ -214,7 +216,10 @@ def compare_environments(folder: str, changed: Mapping[str, tuple[bytes | None, 
         name = _name_imported(place, folder) if was is None else None
         if name in _MODULES:
             yield _weaken(path, f"is new, and would be imported instead of the {name} that the judge uses")
-        if _is_packaging(place, folder):
+        if STATE_FOLDER in place.parts:
+            if was is None or now is not None:
+                yield _weaken(path, "the records of gates must not come from a change")
+        elif _is_packaging(place, folder):
             yield from _compare_packaging(path, was or b"", now or b"")
 
 
