@@ -4,13 +4,16 @@ Everything is measured in one run, one round after another in an order that chan
 a busy machine is busy for all of it. The floors: `true` alone, the smallest launch of the sandbox program, and the launch
 of the very sandbox that the gateway would use, made beforehand. With `--whole` the whole gate (`pytest --golden`) is
 measured at two sizes; with `--peer` also against pytest-workflow, which is installed into an environment of its own.
+With `--base CHECKOUT` only the gateways of this checkout and of another one are compared, project by project, each in a
+process of its own: what a change costs.
 
-Run: python benchmarks/overhead.py [--rounds N] [--whole] [--peer]
+Run: python benchmarks/overhead.py [--rounds N] [--whole] [--peer] [--base CHECKOUT]
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import statistics
 import subprocess
@@ -185,12 +188,85 @@ def measure_peer(sizes: tuple[int, ...]) -> None:
             print(f"{kind:28}" + "".join(f"{each:10.1f}" for each in row))
 
 
+RUNS = """
+import sys, time
+from pathlib import Path
+from pytest_golden.gateway.model import AgentRole, Permissions
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.manifest.model import GoldenProjectConfig
+root, view, network, count = sys.argv[1:]
+projects = [
+    GoldenProjectConfig(f"p{n}", f"p{n}/run.sh", command=("true",), network=network == "True") for n in range(int(count))
+]
+with ExecutionGateway(Path(root), view=view) as gateway:
+    gateway.freeze(projects)
+    for line in sys.stdin:
+        started = time.perf_counter()
+        done = gateway.run_pipeline(projects[int(line)], role=AgentRole.REGRESSION_GUARD, permissions=Permissions())
+        assert done.exit_code == 0 and done.sealed, done
+        print(time.perf_counter() - started, flush=True)
+"""
+
+
+class Runner:
+    """A gateway of a checkout in a process of its own, which runs projects one by one."""
+
+    def __init__(self, checkout: Path, root: Path, *way: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", RUNS, str(root), *way],
+            env={**os.environ, "PYTHONPATH": str(checkout)},
+            cwd=checkout,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, number: int) -> float:
+        """Run a project, and return its seconds."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{number}\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """End it."""
+        self._process.communicate()
+
+
+def measure_change(base: Path, rounds: int) -> None:
+    """Print what a project costs here and in the base, and the median of the differences; the first rounds warm up."""
+    print(f"{'milliseconds a project, medians':34}{'base':>8}{'here':>8}{'more':>8}")
+    for view, network in ((view, network) for view in ("overlay", "copy") for network in ("True", "False")):
+        with tempfile.TemporaryDirectory() as name:
+            make_projects(Path(name), rounds)
+            way = (Path(name), view, network, str(rounds))
+            runners = [Runner(checkout, *way) for checkout in (base, Path(__file__).parents[1])]
+            pairs = []
+            for number in range(rounds):
+                turns = runners if number % 2 else runners[::-1]
+                took = {runner: runner.run(number) for runner in turns}
+                pairs.append([took[runner] for runner in runners])
+            for runner in runners:
+                runner.close()
+        there, here = zip(*pairs[5:], strict=True)
+        more = statistics.median(own - other for other, own in pairs[5:])
+        figures = "".join(f"{each * 1000:8.2f}" for each in (statistics.median(there), statistics.median(here), more))
+        print(f"{f'{view}, network: {network.lower()}':34}{figures}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=150)
     parser.add_argument("--whole", action="store_true", help="also time whole gates of 100 and 3,000 projects")
     parser.add_argument("--peer", action="store_true", help=f"also time whole sessions of {PEER} and of ours")
+    parser.add_argument(
+        "--base", type=Path, metavar="CHECKOUT", help="only compare with the gateway of another checkout"
+    )
     options = parser.parse_args()
+    if options.base is not None:
+        measure_change(options.base.resolve(), options.rounds)
+        return
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         contest = Contest(Path(name), options.rounds, stack)
         contest.run()
