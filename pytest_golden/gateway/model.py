@@ -292,9 +292,13 @@ class GatewayAbilities(Shape):
         """Return all there is to say as sentences, how to get better last."""
         scratch = f"scratch in {self.scratch}" if self.scratch else ""
         advice = f"to get better: {self.advice}" if self.advice else ""
-        network = f"pipelines with `network: true` reach the servers of this machine: {self.network_reason}"
-        told = (self.view_reason, self.seal_reason, network if self.network_reason else "", scratch, advice)
-        return tuple(filter(None, told))
+        return tuple(filter(None, (self.view_reason, self.seal_reason, self.network_note, scratch, advice)))
+
+    @property
+    def network_note(self) -> str:
+        """Return the sentence about a network that is not its own; empty where there is nothing to say."""
+        told = f"pipelines with `network: true` reach the servers of this machine: {self.network_reason}"
+        return told if self.network_reason else ""
 
 
 class Gateway(Protocol):

@@ -152,7 +152,8 @@ class ExecutionGateway:
         abilities = self._machine.describe()
         if open_control_groups():
             abilities = replace(abilities, limits_by="cgroup")
-        if abilities.seal == "none":
+        is_wanted = not self._frozen or any(project.network is True for project, _ in self._frozen.values())
+        if abilities.seal == "none" or not is_wanted:
             return abilities
         trouble = self._open_network()
         return replace(abilities, network="host" if trouble else "own", network_reason=trouble)

@@ -94,8 +94,10 @@ def describe_gateway(gateway: SessionGateway, *, in_full: bool) -> Iterator[str]
         yield f"golden fleet: {abilities.view_reason}"
         return
     yield f"golden sandbox: {abilities.summary}"
-    if in_full or abilities.view != "overlay" or abilities.seal_reason or abilities.network_reason:
+    if in_full or abilities.view != "overlay" or abilities.seal_reason:
         yield from (f"  {reason}" for reason in abilities.reasons)
+    elif abilities.network_note:
+        yield f"  {abilities.network_note}"
 
 
 def describe_selection(selection: Selection | None, *, in_full: bool) -> Iterator[str]:
