@@ -225,6 +225,9 @@ def examine_sandbox(root: Path, view: str) -> Iterator[Finding]:
         told = told or f"host: `network: true` reaches the servers of this machine; {abilities.network_reason}"
         advice = "" if is_own else "install slirp4netns, or declare `network: false` where no network is needed"
         yield Finding("network", State.GOOD if is_own else State.LIMITED, told, advice)
+        if os.getuid() == 0:
+            told = "root: pipelines have none of its rights, but can read its files outside HOME, /etc and /run"
+            yield Finding("user", State.LIMITED, told, "run the gate as an ordinary user")
     yield Finding("limits", State.GOOD, f"by {abilities.limits_by}: {', '.join(abilities.limits)}")
     yield Finding("scratch", State.GOOD, f"in {abilities.scratch}")
 

@@ -15,7 +15,7 @@ from pytest_golden.gateway.model import GatewayAbilities, Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
 from pytest_golden.gateway.sandbox_program import find_fault, list_programs
 from pytest_golden.gateway.scratch import Scratch, list_places, remove_tree
-from pytest_golden.gateway.seal import PrivateFolders, Seal, find_masked, handing_in
+from pytest_golden.gateway.seal import PrivateFolders, Seal, find_masked, find_private_to_root, handing_in
 from pytest_golden.gateway.syscall_filter import build_filter
 from pytest_golden.gateway.view import is_below
 
@@ -237,17 +237,19 @@ def build_seal(bwrap: str, roots: Iterable[str], hidden: Iterable[str] = ()) -> 
     """Find what a seal must replace on this machine, and what must stay visible below that."""
     home = os.path.realpath(os.path.expanduser("~"))
     masked = find_masked(home)
+    private = find_private_to_root()
+    replaced = (*masked, *private)
     folders = [
         bwrap,
         *views.find_interpreter_folders(),
         *views.find_program_folders(os.environ.get("PATH", os.defpath)),
     ]
     folders += ["/etc/resolv.conf", str(Path(__file__).parent)]
-    visible = views.select_hidden(folders, masked)
-    required = tuple(path for path in map(os.path.realpath, roots) if any(path.startswith(mask) for mask in masked))
+    visible = views.select_hidden(folders, replaced)
+    required = tuple(path for path in map(os.path.realpath, roots) if any(path.startswith(mask) for mask in replaced))
     # The numbers of a 32-bit interpreter's calls are others than those of its machine.
     program = build_filter(os.uname().machine if sys.maxsize > 1 << 32 else "")
-    return Seal(bwrap, home, masked, tuple(dict.fromkeys((*required, *visible))), tuple(hidden), program)
+    return Seal(bwrap, home, masked, tuple(dict.fromkeys((*required, *visible))), (*hidden, *private), program)
 
 
 def _advise() -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -49,6 +49,8 @@ _CREDENTIALS = """
     .mozilla .config/google-chrome .config/chromium .bash_history .zsh_history .python_history .psql_history .mysql_history
 """
 _EMPTY_BYTES = 4096
+# Where a system keeps what only root may read, and how deep we look: their other folders may hold very many files.
+_PLACES_OF_SYSTEM = {"/etc": 99, "/var/lib": 1, "/var/log": 2, "/var/spool": 2, "/var/cache": 2}
 # The sandbox takes 9,000 arguments, and its time grows with the square of the mounts.
 _MOST_COVERS = 250
 SHARED_MEMORY_BYTES = 2 << 30
@@ -263,6 +265,40 @@ def find_credentials(home: str) -> tuple[str, ...]:
     """
     places = (*(os.path.join(home, name) for name in _CREDENTIALS.split()), str(find_settings_folder()))
     return tuple(dict.fromkeys(os.path.realpath(path) for path in places if os.path.exists(path)))
+
+
+@cache
+def find_private_to_root() -> tuple[str, ...]:
+    """List what only root may read where a system keeps such files; nothing for another user.
+
+    In a seal, root keeps its number without its rights: by its modes alone, what belongs to root could be read.
+    """
+    return tuple(sorted(_list_private(_PLACES_OF_SYSTEM)))[:_MOST_COVERS] if os.getuid() == 0 else ()
+
+
+def _list_private(places: Mapping[str, int]) -> Iterator[str]:
+    pending = list(places.items())
+    while pending:
+        folder, depth = pending.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue
+        for entry in entries:
+            with suppress(OSError):
+                facts = entry.stat(follow_symlinks=False)
+                is_folder = stat.S_ISDIR(facts.st_mode)
+                if facts.st_uid == 0 and _is_closed_to_others(facts):
+                    yield entry.path
+                elif is_folder and depth > 1:
+                    pending.append((entry.path, depth - 1))
+
+
+def _is_closed_to_others(found: os.stat_result) -> bool:
+    """Tell whether others may not enter a folder, or read a file that holds anything."""
+    if stat.S_ISDIR(found.st_mode):
+        return not found.st_mode & stat.S_IXOTH
+    return stat.S_ISREG(found.st_mode) and found.st_size > 0 and not found.st_mode & stat.S_IROTH
 
 
 def find_mounts_below(folder: str, mount_table: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.gateway import seal as seal_module
 from pytest_golden.gateway.seal import (
     Mounted,
     PrivateFolders,
@@ -19,6 +20,7 @@ from pytest_golden.gateway.seal import (
     find_credentials,
     find_masked,
     find_mounts_below,
+    find_private_to_root,
     find_sockets,
     parse_names,
     without_idle_covers,
@@ -288,3 +290,21 @@ def test_only_the_machines_own_folders_show_servers() -> None:
     assert not Mounted("/srv", ("--bind", "/scratch/view", "/srv")).shows_servers
     assert not Mounted("/srv", ("--overlay-src", "/srv", "--overlay", "u", "w", "/srv")).shows_servers
     assert not Mounted("/run", ("--size", "1", "--tmpfs", "/run")).shows_servers
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root owns what is private to root")
+def test_what_only_root_may_read_is_found_as_deep_as_it_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep" / "deeper").mkdir(parents=True)
+    (tmp_path / "closed").mkdir(mode=0o750)
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    for path in ("open", "secret", "empty", "closed/below", "deep/secret", "deep/deeper/secret"):
+        (tmp_path / path).write_text("" if path == "empty" else "x")
+        (tmp_path / path).chmod(0o644 if path == "open" else 0o640)
+    (tmp_path / "link").symlink_to("secret")
+    os.chown(tmp_path / "theirs", 12345, 12345)
+    monkeypatch.setattr(seal_module, "_PLACES_OF_SYSTEM", {str(tmp_path): 2, f"{tmp_path}/gone": 1})
+    assert find_private_to_root.__wrapped__() == tuple(
+        f"{tmp_path}/{path}" for path in ("closed", "deep/secret", "secret")
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,10 +19,11 @@ from tests.gateway.conftest import run_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pytest_golden.gateway.model import PipelineOutcome
     from tests.gateway.conftest import MakeProject
+
+    Run = Callable[..., PipelineOutcome]
 
 pytestmark = pytest.mark.usefixtures("sealing")
 in_both_views = pytest.mark.parametrize("view", ["overlay", "copy"])
@@ -134,3 +136,14 @@ def test_pipes_and_locks_in_the_project_do_not_reach_out(
         """)
         assert outcome.stdout == "No such device or address\nlocked\n"
         assert pipe.read() == b""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can read what is private to root")
+@pytest.mark.skipif(not Path("/etc/shadow").exists(), reason="this system has no /etc/shadow")
+@in_both_views
+def test_root_s_pipeline_reads_nothing_of_etc_that_only_root_may_read(view: str, run: Run) -> None:
+    script = "cat /etc/shadow; ls -A /etc/ssl/private; head -c 4 /etc/passwd"
+    outcome = run(script, view=view)
+    assert (outcome.stdout, outcome.exit_code) == ("root", 0)
+    named = run("grep -c root: /etc/shadow", view=view, mounts=[{"path": "/etc/shadow"}])
+    assert named.stdout == "1\n"
