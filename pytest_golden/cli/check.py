@@ -165,6 +165,8 @@ def _list_notes(project: GoldenProjectConfig, missing: tuple[str, ...]) -> Itera
     unset = [name for name in project.pass_env if name not in os.environ]
     if unset:
         yield f"not set here, so not passed: {', '.join(unset)}"
+    if project.not_secret:
+        yield f"hidden only under secret names: {', '.join(project.not_secret)}"
     if project.quarantine is not None:
         yield f"in quarantine until {project.quarantine.until}: {project.quarantine.reason}"
 

@@ -227,7 +227,8 @@ def relocate(project: GoldenProjectConfig, root: Path) -> GoldenProjectConfig:
     for key in _PATH_KEYS:
         if isinstance(told[key], str):
             told[key] = _relative(told[key], root)
-    told["pass_files"] = [_relative(path, root) for path in told["pass_files"]]
+    for key in ("pass_files", "not_secret"):
+        told[key] = [_relative(path, root) for path in told[key]]
     told["mounts"] = [{**mount, "path": _relative(mount["path"], root)} for mount in told["mounts"]]
     return project if told == given else GoldenProjectConfig(**told)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pytest_golden.errors import StorageError
 from pytest_golden.redaction.literals import secret_arguments, secret_literals
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.model import GoldenProjectResult
+from pytest_golden.regression.model import GoldenProjectResult, OutputChange, ReasonKind, ResultStatus
 from pytest_golden.storage.folder import make_folder
 from pytest_golden.values.shape import Shape
 
@@ -199,6 +199,14 @@ def _write_whole(handle: int, content: bytes) -> None:
 _T = TypeVar("_T")
 
 
+_WORDS = frozenset({*ResultStatus, *ReasonKind, *OutputChange})
+
+
+def _is_term(text: str) -> bool:
+    """Tell whether a text has the form of our keys."""
+    return text.isascii() and text.islower() and text.replace("_", "a").isalpha()
+
+
 class SecretHider:
     """Removes secrets by the general rules and by what a gateway knows about its projects.
 
@@ -235,9 +243,19 @@ class SecretHider:
         return result if plain is None else replace(GoldenProjectResult.from_dict(plain), name=result.name)
 
     def _hide(self, project: GoldenProjectConfig, plain: _T) -> _T | None:
+        """Remove one project's secrets from each text. A secret can be a word of ours, such as a status: our words stay."""
+
+        def hide(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key if _is_term(key) else hide(key): hide(inner) for key, inner in value.items()}
+            if isinstance(value, list | tuple):
+                return [hide(inner) for inner in value]
+            return self._redact_own(project, value) if isinstance(value, str) and value not in _WORDS else value
+
         try:
-            text = self._redact_own(project, json.dumps(plain))
-            return plain if text is None else cast("_T", json.loads(text))
+            told = json.dumps(plain)
+            # Most values hold no secret, and one search for all of their texts is fast.
+            return plain if self._redact_own(project, told) in {told, None} else cast("_T", hide(plain))
         except Exception:
             # A plugged-in gateway may raise anything. Then nothing is kept of what it should have redacted.
             return None
@@ -249,7 +267,7 @@ def _find_secretive(projects: Iterable[GoldenProjectConfig]) -> tuple[GoldenProj
     for project in projects:
         commands = (project.args, project.command or (), *project.before, *project.after)
         arguments = tuple(literal for command in commands for literal in secret_arguments(command))
-        secrets = project.pass_env, secret_literals(project.set_env), project.pass_files, arguments
+        secrets = project.pass_env, secret_literals(project.set_env), project.pass_files, arguments, project.not_secret
         if any(secrets):
             found.setdefault(secrets, project)
     return tuple(found.values())

@@ -11,8 +11,9 @@ import sys
 import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.execution import execute, next_log_file, read_present_step
@@ -28,7 +29,7 @@ from pytest_golden.gateway.model import (
 )
 from pytest_golden.gateway.outcome import Keeping, add_findings, build_outcome, explain_os_error, outcome_not_started
 from pytest_golden.gateway.own_network import write_resolver
-from pytest_golden.gateway.preparation import Prepared, build_path_variable, find_missing, passed_variables, prepare
+from pytest_golden.gateway.preparation import Prepared, build_path_variable, find_missing, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, find_prefix, resolve_project
 from pytest_golden.gateway.runners.choice import find_runner_command
@@ -39,6 +40,7 @@ from pytest_golden.gateway.view import is_below, write_kept
 from pytest_golden.gateway.write_set import Fingerprint, find_differences, take_fingerprint
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.redaction.literals import literals_in_file, secret_arguments, secret_literals
+from pytest_golden.redaction.passed_values import literals_in_content, passed_literals
 from pytest_golden.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
@@ -127,6 +129,7 @@ class ExecutionGateway:
         self._frozen: dict[str, tuple[GoldenProjectConfig, ResolvedProject | ProjectUnusableError]] = {}
         self._last_look: tuple[Path, Fingerprint] | None = None
         self._running: tuple[Path, Redactor] | None = None
+        self._known: dict[str, tuple[tuple[Any, ...], Redactor]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -168,13 +171,13 @@ class ExecutionGateway:
 
     def redact(self, project: GoldenProjectConfig, text: str) -> str:
         """Redact a text as this project's output is redacted."""
+        files: Iterable[Path | None]
         try:
-            return self._project_redactor(project, self._resolve(project)).text(text)
+            files = self._resolve(project).pass_files
         except (ProjectUnusableError, OSError):
-            passed = {name: self._environ[name] for name in project.pass_env if name in self._environ}
-            files = (self.workspace_root / os.path.expanduser(name) for name in project.pass_files)
-            readable = [file for file in files if os.path.isfile(file) and os.access(file, os.R_OK)]
-            return self._redactor({**passed, **project.set_env}, readable).text(text)
+            named = (self.workspace_root / os.path.expanduser(name) for name in project.pass_files)
+            files = (file if os.access(file, os.R_OK) and file.is_file() else None for file in named)
+        return self._project_redactor(project, files).text(text)
 
     def freeze(self, projects: Iterable[GoldenProjectConfig]) -> None:
         """Resolve all paths now, so that nothing can lead them elsewhere later.
@@ -210,7 +213,7 @@ class ExecutionGateway:
             TypeError: role or permissions are missing, or given under both names.
         """
         require_execution(*choose_request(role, permissions, agent_role, agent_permissions))
-        redactor = self._redactor({}, ())
+        redactor = self._redactor()
         try:
             order = replace(self._order(project), stand_ins=stand_ins or {}, examine=examine)
             redactor = order.redactor
@@ -290,21 +293,21 @@ class ExecutionGateway:
         if command is None:
             file = PipelineFile(project, resolved.file, resolved.project_dir, path_variable, resolved.python)
             command = find_runner_command(file)
-        return _Order(resolved, command, self._project_redactor(project, resolved))
+        return _Order(resolved, command, self._project_redactor(project, resolved.pass_files))
 
-    def _project_redactor(self, project: GoldenProjectConfig, resolved: ResolvedProject) -> Redactor:
-        variables = {**passed_variables(resolved, self._environ), **project.set_env}
-        commands = (project.args, project.command or (), *project.before, *project.after)
-        literals = (literal for command in commands for literal in secret_arguments(command))
-        return self._redactor(variables, resolved.pass_files, literals)
+    def _project_redactor(self, project: GoldenProjectConfig, files: Iterable[Path | None]) -> Redactor:
+        """Return what hides the secrets of a project. `files` are those that it names, in that order; None for an unreadable one."""
+        passed = {name: self._environ[name] for name in project.pass_env if name in self._environ}
+        contents = ["" if file is None else _read_credentials(file) for file in files]
+        given = (project, passed, contents)
+        # It is asked for with every text, and files take time to be understood.
+        if self._known.get(project.name, ((), None))[0] != given:
+            self._known[project.name] = given, self._redactor(*_find_values(project, passed, contents))
+        return self._known[project.name][1]
 
-    def _redactor(self, variables: Mapping[str, str], files: Iterable[Path], more: Iterable[str] = ()) -> Redactor:
-        literals = [*secret_literals(variables), *more]
-        for file in files:
-            with file.open("rb") as stream:
-                literals += literals_in_file(stream.read(_CREDENTIALS_BYTES).decode("utf-8", "replace"))
+    def _redactor(self, literals: Iterable[str] = (), passed: Iterable[str] = ()) -> Redactor:
         # A colour in the middle of a secret would hide it here and be taken out where it is shown.
-        return Redactor(literals=tuple(literals), extra=(strip_escapes, *self._redactors))
+        return Redactor(tuple(literals), (strip_escapes, *self._redactors), tuple(passed))
 
     def _run(self, order: _Order) -> PipelineOutcome:
         place = self._machine.choose_place(order.project.project_dir)
@@ -434,6 +437,30 @@ class ExecutionGateway:
         except OSError as error:
             return replace(outcome, warnings=(*outcome.warnings, f"its view could not be kept in {folder}: {error}"))
         return replace(outcome, kept_view=str(folder))
+
+
+def _find_values(
+    project: GoldenProjectConfig, passed: Mapping[str, str], contents: Iterable[str]
+) -> tuple[list[str], list[str]]:
+    """Return the values that are secret by their names, and those that are passed under other names."""
+    commands = (project.args, project.command or (), *project.before, *project.after)
+    literals = [
+        *secret_literals({**passed, **project.set_env}),
+        *chain.from_iterable(map(secret_arguments, commands)),
+    ]
+    known = [*passed_literals({name: value for name, value in passed.items() if name not in project.not_secret})]
+    for name, content in zip(project.pass_files, contents, strict=True):
+        literals += literals_in_file(content)
+        known += () if name in project.not_secret else literals_in_content(content)
+    # What the manifest names is known to everybody, and a file must keep its name to be recognized.
+    outputs = (output.path for output in project.outputs)
+    named = "\n".join((project.name, project.path, project.project_dir or "", *project.writes, *outputs))
+    return literals, [value for value in known if value not in named]
+
+
+def _read_credentials(file: Path) -> str:
+    with file.open("rb") as stream:
+        return stream.read(_CREDENTIALS_BYTES).decode("utf-8", "replace")
 
 
 def _warned(outcome: PipelineOutcome, warning: str) -> PipelineOutcome:

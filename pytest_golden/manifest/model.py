@@ -224,6 +224,11 @@ class GoldenProjectConfig(Shape):
     pass_files: tuple[str, ...] = declared(
         (), list_of(TEXT), "Files shown read-only in the view's HOME; the values in them are redacted."
     )
+    not_secret: tuple[str, ...] = declared(
+        (),
+        list_of(TEXT),
+        "Names of pass_env and pass_files whose ordinary values need not be hidden: only secret names count.",
+    )
     mounts: tuple[Mount, ...] = declared(
         (), list_of(record_of(MOUNT_KEYS)), "Folders and files outside project_dir that the pipeline needs."
     )

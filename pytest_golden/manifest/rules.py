@@ -39,6 +39,14 @@ def find_conflicts(fields: Mapping[str, Any]) -> list[Finding]:
         findings.append(
             Finding(("runner",), "the runner command runs what the key command says; write that key, or another runner")
         )
+    passed = {*fields.get("pass_env", ()), *fields.get("pass_files", ())}
+    findings += [
+        Finding(
+            ("not_secret", index), f"{name!r} is not in pass_env or pass_files; write it as it is there, or remove it"
+        )
+        for index, name in enumerate(fields.get("not_secret", ()))
+        if name not in passed
+    ]
     return findings
 
 

@@ -1,18 +1,16 @@
-"""Known secret values: from the environment, from a credentials file, or given by the caller.
+"""Known secret values: those under a secret name in the environment, in a command line or in a credentials file.
 
-A known value is hidden wherever it occurs, also URL-encoded, in base64 and with JSON's escapes. Values that are too short
-or too common are not used: hiding `postgres` would hide the log. A credentials file may be YAML, JSON, INI, .env, .netrc or
-.pgpass; a file that is none of these is read line by line, and none is refused.
+Values that are too short or too common are not used: hiding `postgres` would hide the log. A credentials file may be YAML,
+TOML, JSON, INI, .env, .netrc or .pgpass; a file that is none of these is read line by line, and none is refused.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, quote_plus, unquote
+from urllib.parse import unquote
 
 import yaml
 
@@ -22,15 +20,16 @@ from pytest_golden.redaction.rule import MARK, compile_late
 from pytest_golden.values.checking import word_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 _LARGEST_TREE = 1 << 20
 _MOST_NODES = 20_000
-_LINE = compile_late(
+LINE = compile_late(
     r"^[ \t]*(?:-[ \t]+)?(?:export[ \t]+|set[ \t]+)?[\"']?(?P<name>[\w.\-]{1,128})[\"']?[ \t]*[=:][ \t]*(?P<value>[^\n]*)$",
     re.MULTILINE,
 )
+"""A name and its value on a line of INI, YAML, .env or JSON."""
 _NETRC = compile_late(r"\bpassword[ \t]+(?P<value>\S+)")
 _PGPASS = compile_late(
     r"^(?:[^:\n\\]|\\.){1,256}:(?:\d+|\*):(?:[^:\n\\]|\\.){1,256}:(?:[^:\n\\]|\\.){1,256}:(?P<value>[^\n]+)$",
@@ -42,7 +41,7 @@ _COMMENT = compile_late(r"[ \t][#;][^\n]*$")
 def list_pairs(text: str) -> Iterator[tuple[str, str]]:
     """Return every name with its value as text; a value may come more than once, in more than one spelling."""
     yield from _tree_pairs(text)
-    for line in _LINE.finditer(text):
+    for line in LINE.finditer(text):
         value = line["value"].strip()
         yield line["name"], _without_quotes(value)
         if (shorter := _COMMENT.sub("", value).strip()) != value:
@@ -56,14 +55,24 @@ def list_pairs(text: str) -> Iterator[tuple[str, str]]:
 def _tree_pairs(text: str) -> Iterator[tuple[str, str]]:
     if len(text) > _LARGEST_TREE or ("&" in text and "*" in text):
         return
-    try:
-        tree = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
+    loaders: list[Callable[[str], Any]] = [json.loads, *([_load_toml] if "=" in text else []), yaml.safe_load]
+    for load in loaders:
+        try:
+            tree = load(text)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            continue
+        yield from walk_tree(tree)
         return
-    yield from _walk(tree)
 
 
-def _walk(tree: Any) -> Iterator[tuple[str, str]]:
+def _load_toml(text: str) -> dict[str, Any]:
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def walk_tree(tree: Any) -> Iterator[tuple[str, str]]:
+    """Return each text and whole number of nested mappings and lists, with the nearest key above it."""
     waiting: list[tuple[str, Any]] = [("", tree)]
     for _ in range(_MOST_NODES):
         if not waiting:
@@ -83,9 +92,7 @@ def _without_quotes(value: str) -> str:
 
 
 _SHORTEST = 6
-_SHORTEST_NUMBER = 8
-_SHORTEST_LINE = 16
-_SHORTEST_CORE = 12
+SHORTEST_NUMBER = 8
 _COMMON = word_set("""
     access account anonymous changeme client database default development disabled enabled example golden hidden
     localhost master minioadmin mysql nobody optional password postgres postgresql private production public python
@@ -96,7 +103,7 @@ _COMMON = word_set("""
 def is_worth_hiding(value: str) -> bool:
     """Tell whether a value differs from ordinary text: 6 characters at least (8 digits), no common word, no reference."""
     stripped = value.strip()
-    if len(stripped) < (_SHORTEST_NUMBER if stripped.isdigit() else _SHORTEST):
+    if len(stripped) < (SHORTEST_NUMBER if stripped.isdigit() else _SHORTEST):
         return False
     if stripped.lower() in _COMMON or stripped in MARK or len(set(stripped)) == 1:
         return False
@@ -126,20 +133,6 @@ def literals_in_file(text: str) -> tuple[str, ...]:
     return _distinct(_values_of(list_pairs(text)))
 
 
-def spellings(literals: Iterable[str]) -> tuple[str, ...]:
-    """Return every form in which the literals may occur, the longest first."""
-    forms = {form for literal in literals if is_worth_hiding(literal) for form in _forms(literal)}
-    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
-
-
-def redact_spellings(text: str, forms: tuple[str, ...]) -> str:
-    """Replace every given form with the mark."""
-    for form in forms:
-        if form in text:
-            text = text.replace(form, MARK)
-    return text
-
-
 def _values_of(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
     for name, value in pairs:
         if rule.is_secret_name(name) or (rule.is_weak_name(name) and rule.looks_random(value)):
@@ -151,26 +144,3 @@ def _values_of(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for value in values if is_worth_hiding(value)))
-
-
-def _forms(literal: str) -> Iterator[str]:
-    lines = [line.strip() for line in literal.splitlines()] if "\n" in literal else []
-    for plain in (literal, literal.strip(), *(line for line in lines if len(line) >= _SHORTEST_LINE)):
-        yield plain
-        yield json.dumps(plain)[1:-1]
-        yield json.dumps(plain, ensure_ascii=False)[1:-1]
-        yield repr(plain)[1:-1]
-        encoded = plain.encode("utf-8", "surrogatepass")
-        yield from {quote(encoded, safe=""), quote(encoded, safe="/"), quote_plus(encoded)}
-        yield from _base64_forms(encoded)
-
-
-def _base64_forms(encoded: bytes) -> Iterator[str]:
-    """Return the base64 of the value alone, and the part of it that stays the same inside a longer text."""
-    for alphabet in (base64.b64encode, base64.urlsafe_b64encode):
-        yield alphabet(encoded).decode().rstrip("=")
-        for shift in range(3):
-            text = alphabet(b"\0" * shift + encoded).decode().rstrip("=")
-            core = text[(0, 2, 3)[shift] : len(text) - (1 if (shift + len(encoded)) % 3 else 0)]
-            if len(core) >= _SHORTEST_CORE:
-                yield core

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_golden.redaction import command_secrets, document_secrets, escapes
 from pytest_golden.redaction.assignments import ASSIGNMENT_KEYWORDS, find_secret_part, holds_secret, redact_assignments
-from pytest_golden.redaction.literals import redact_spellings, spellings
+from pytest_golden.redaction.known_values import KnownValues, known_values
+from pytest_golden.redaction.literals import is_worth_hiding
+from pytest_golden.redaction.passed_values import is_word
 from pytest_golden.redaction.rule import MARK, compile_late, is_nothing, is_reference, lower_each
 from pytest_golden.redaction.tokens import TOKEN_KEYWORDS, redact_tokens
 
@@ -92,22 +94,27 @@ class Redactor:
     """Takes secrets out of everything that is kept or shown.
 
     `literals` are known secret values; those too short or too common to differ from ordinary text are ignored
-    (see `literals.is_worth_hiding`). `extra` are further rules, text to text, applied before the built-in ones.
+    (see `literals.is_worth_hiding`). `extra` are further rules, text to text, applied before the built-in ones. `passed` are
+    known values whose names promise no secret: a plain word among them is hidden only where it is a word of its own.
     """
 
     literals: tuple[str, ...] = field(default=(), repr=False)
     extra: tuple[Callable[[str], str], ...] = ()
-    _spellings: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    passed: tuple[str, ...] = field(default=(), repr=False)
+    _known: KnownValues = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_spellings", spellings(self.literals))
+        worth = dict.fromkeys(filter(is_worth_hiding, (*self.literals, *self.passed)))
+        words = {value for value in self.passed if is_word(value)}.difference(self.literals)
+        known = known_values(tuple(value for value in worth if value not in words), tuple(sorted(words & worth.keys())))
+        object.__setattr__(self, "_known", known)
 
     def text(self, text: str) -> str:
         """Return the text without its secrets; JSON text stays valid JSON.
 
         Colours stay, except in lines where a secret is only visible without them.
         """
-        if not self.extra and _is_known_clean(text) and redact_spellings(text, self._spellings) == text:
+        if not self.extra and _is_known_clean(text) and self._known.hide(text) == text:
             return text
         return self._redact_coloured(text) if escapes.may_hold_escape(text) else self._redact_plain(text)
 
@@ -116,7 +123,7 @@ class Redactor:
 
         Use it for binary content: among random bytes, a name followed by "=" means nothing.
         """
-        text = command_secrets.redact_strict_urls(redact_spellings(text, self._spellings))
+        text = command_secrets.redact_strict_urls(self._known.hide(text))
         for rule in self.extra:
             # It could remove half of a binary file as a terminal title.
             text = text if rule is escapes.strip_escapes else rule(text)
@@ -157,7 +164,7 @@ class Redactor:
         absent: set[int] = set()
         for _ in range(_MOST_ROUNDS):
             before = text
-            text = redact_spellings(before, self._spellings)
+            text = self._known.hide(before)
             text = text if _is_known_clean(text) else _apply_all(text, absent)
             if text == before:
                 break

@@ -188,6 +188,10 @@ def _added_entries(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterat
     if added:
         message = f"skip_if_missing gained {', '.join(added)}"
         yield Weakening(new.name, WeakeningKind.SKIP_IF_MISSING, message, head=", ".join(added))
+    shown = [name for name in new.not_secret if name not in old.not_secret]
+    if shown:
+        message = f"not_secret gained {', '.join(shown)}: ordinary values there are no longer hidden"
+        yield Weakening(new.name, WeakeningKind.ENVIRONMENT, message, head=", ".join(shown))
     gone = [pattern for pattern in old.depends_on if pattern not in new.depends_on]
     if gone:
         message = f"depends_on lost {', '.join(gone)}: --golden-changed would not see a change there"

@@ -71,6 +71,14 @@ def test_projects_that_pass_also_with_an_empty_input_are_named(golden: Golden, f
     assert note == "quiet, writes: passes also with an empty input, since no output is compared"
 
 
+def test_what_is_not_hidden_is_shown(golden: Golden, folder: Path) -> None:
+    (folder / "run.sh").touch()
+    (folder / "golden_projects.yaml").write_text(
+        "golden_projects: [{path: run.sh, pass_env: [DB_HOST, PATH], not_secret: [DB_HOST]}]\n"
+    )
+    assert "hidden only under secret names: DB_HOST" in golden("check").out
+
+
 def test_outputs_are_shown_with_how_they_are_compared(golden_process: GoldenProcess, folder: Path) -> None:
     (folder / "run.sh").touch()
     (folder / "golden_projects.yaml").write_text(

@@ -120,12 +120,14 @@ def test_absolute_paths_into_the_workspace_mean_the_copy() -> None:
         project_dir="one",
         venv="/opt/venv",
         pass_files=("/work/space/secret",),
+        not_secret=("/work/space/secret",),
         mounts=[{"path": "/work/space/data"}, {"path": "/data"}],  # type: ignore[arg-type]
         set_env={"A": "b"},
     )
     moved = relocate(project, root)
     assert (moved.path, moved.project_dir, moved.venv) == ("one/run.sh", "one", "/opt/venv")
     assert (moved.pass_files, [mount.path for mount in moved.mounts]) == (("secret",), ["data", "/data"])
+    assert moved.not_secret == moved.pass_files
     assert relocate(project, Path("/elsewhere")) is project
 
 

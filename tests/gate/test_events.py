@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import StorageError
-from pytest_golden.gate.events import FailureExplained, GateEvent, Spool, read_event, read_spool, write_event
-from pytest_golden.regression.model import ResultStatus
+from pytest_golden.gate.events import (
+    FailureExplained,
+    GateEvent,
+    SecretHider,
+    Spool,
+    read_event,
+    read_spool,
+    write_event,
+)
+from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.redaction.redactor import Redactor
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from tests.gate.gate_events import begin, end, judge
 
 if TYPE_CHECKING:
@@ -113,3 +123,44 @@ def test_full_disk_is_told_and_nothing_else_is_lost(tmp_path: Path) -> None:
 def test_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be read"):
         list(read_spool(tmp_path / "gone.jsonl"))
+
+
+def make_hider(secret: str) -> SecretHider:
+    redactor = Redactor(literals=(secret,))
+    secretive = GoldenProjectConfig("secretive", "a.sh", pass_env=("MODE",))
+    return SecretHider(lambda _, text: redactor.text(text), [secretive])
+
+
+def make_result(told: str) -> GoldenProjectResult:
+    reasons = (Reason(ReasonKind.EXIT_CODE, told),)
+    trajectory = {"id": "t1", "metadata": {told: [told], "status": told}}
+    return GoldenProjectResult(
+        "other", "b.sh", ResultStatus.FAILED, reasons=reasons, error_message=told, trajectory=trajectory
+    )
+
+
+def test_secret_of_one_project_is_hidden_in_the_result_of_another() -> None:
+    hidden = make_hider("s3cr3t-value").hide_in_result(make_result("got s3cr3t-value"))
+    assert (hidden.status, hidden.reasons[0].kind) == (ResultStatus.FAILED, ReasonKind.EXIT_CODE)
+    assert hidden.trajectory == {
+        "id": "t1",
+        "metadata": {"got [REDACTED]": ["got [REDACTED]"], "status": "got [REDACTED]"},
+    }
+    assert "s3cr3t" not in json.dumps(hidden.to_dict())
+    own = GoldenProjectResult("secretive", "a.sh", ResultStatus.FAILED, error_message="s3cr3t-value")
+    assert make_hider("s3cr3t-value").hide_in_result(own) is own
+
+
+@pytest.mark.parametrize("word", ["FAILED", "exit_code", "trajectory", "error_message", "metadata"])
+def test_secret_that_is_a_word_of_ours_breaks_no_result(word: str) -> None:
+    hidden = make_hider(word).hide_in_result(make_result(f"got {word} here"))
+    assert hidden == make_result("got [REDACTED] here")
+
+
+def test_keys_of_recorded_facts_stay() -> None:
+    told = {"checkout": {"branch": "a checkout branch"}, "a checkout": ("checkout", 7)}
+    assert make_hider("checkout").hide_for_all(told) == {
+        "checkout": {"branch": "a [REDACTED] branch"},
+        "a [REDACTED]": ["[REDACTED]", 7],
+    }
+    assert SecretHider(lambda *_: 1 / 0, [GoldenProjectConfig("a", "a.sh", pass_env=("X",))]).hide_for_all(told) is None  # type: ignore[arg-type]

@@ -194,7 +194,8 @@ def test_context_is_clean(view: str, run: Run, monkeypatch: pytest.MonkeyPatch) 
         print(sorted(set(os.environ) - {"VIRTUAL_ENV", "LC_CTYPE"}), os.environ["DATABASE_URL"], os.environ["TZ"])
         print(repr(sys.stdin.read()), os.getcwd())
     """
-    outcome = run(script, view=view, pass_env=["DATABASE_URL", "UNSET"], set_env={"TZ": "Europe/Vienna"})
+    passed = {"pass_env": ["DATABASE_URL", "UNSET"], "not_secret": ["DATABASE_URL"]}
+    outcome = run(script, view=view, **passed, set_env={"TZ": "Europe/Vienna"})
     names = [
         "DATABASE_URL", "GOLDEN_STEPS", "HOME", "LC_ALL", "PATH", "PYTHONHASHSEED", "SOURCE_DATE_EPOCH", "TMPDIR", "TZ",
     ]  # fmt: skip
@@ -227,6 +228,33 @@ def test_secrets_of_variables_and_files_are_hidden_everywhere(
     assert "hidden-" not in shown
     assert "user: sales" in outcome.stderr
     assert len(outcome.trajectory.steps) == 1
+
+
+def test_passed_values_of_any_name_are_hidden_but_for_those_that_are_not_secret(
+    run: Run, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"DB_HOST": "db7.example.org", "SCHEMA": "finance", "SHOWN": "shown-9-value", "NAMED": "totals_2026"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    (workspace / "hidden.yml").write_text("host: mq7.example.org\n")
+    (workspace / "shown.yml").write_text("host: mq8.example.org\npassword: Zx82-hidden-two\n")
+    outcome = run(
+        """
+        echo "$DB_HOST $SCHEMA.orders $SHOWN $NAMED"; cat ~/hidden.yml ~/shown.yml
+        touch totals_2026.csv
+        """,
+        pass_env=[*given],
+        pass_files=["hidden.yml", "shown.yml"],
+        not_secret=["SHOWN", "shown.yml"],
+        outputs=[{"path": "totals_2026.csv", "compare": "exists"}],
+    )
+    assert outcome.stdout.splitlines() == [
+        "[REDACTED] [REDACTED].orders shown-9-value totals_2026",
+        "[REDACTED]",
+        "host: mq8.example.org",
+        "password: [REDACTED]",
+    ]
+    assert outcome.write_set.created == ("totals_2026.csv",)
 
 
 @in_both_views

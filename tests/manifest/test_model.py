@@ -177,6 +177,7 @@ def test_every_field_is_a_key_of_the_manifest() -> None:
         ({"set_env": {"A=B": "x"}}, "cannot name an environment variable"),
         ({"set_env": ["A"]}, "must be a mapping"),
         ({"pass_env": ["A=B"]}, "cannot name an environment variable"),
+        ({"pass_env": ["A"], "not_secret": ["A", "B"]}, r"not_secret\[1\]: 'B' is not in pass_env or pass_files"),
         ({"mounts": [{"path": "/x", "mode": "rw"}]}, r"\[0\]\.mode: 'rw' is not known"),
         ({"mounts": [{"pth": "/x"}]}, "did you mean 'path'"),
         ({"mounts": ["/x"]}, "its keys are path, mode"),

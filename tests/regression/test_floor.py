@@ -69,6 +69,7 @@ LOOSENINGS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("environment", {}, {"pass_env": ["CI"]}),
     ("environment", {}, {"pass_files": ["~/.dbt/profiles.yml"]}),
     ("environment", {}, {"venv": ".venv"}),
+    ("environment", {"pass_env": ["CI"]}, {"pass_env": ["CI"], "not_secret": ["CI"]}),
 ]
 
 
@@ -95,6 +96,7 @@ TIGHTENINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (quarantine(2), quarantine(1)),
     (quarantine(2), {}),
     ({"unexpected_files": "warn"}, {"unexpected_files": "fail"}),
+    ({"pass_files": ["a"], "not_secret": ["a"]}, {"pass_files": ["a"]}),
     ({"unexpected_files": "fail", "writes": ["a", "b"]}, {"unexpected_files": "fail", "writes": ["a"]}),
 ]
 NOTHINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [

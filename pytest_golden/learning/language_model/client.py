@@ -18,7 +18,8 @@ from pydantic.errors import PydanticUserError
 
 from pytest_golden.errors import LanguageModelError
 from pytest_golden.learning.language_model import endpoint as endpoints
-from pytest_golden.redaction.literals import redact_spellings, secret_literals, spellings
+from pytest_golden.redaction.known_values import known_values
+from pytest_golden.redaction.literals import secret_literals
 from pytest_golden.redaction.redactor import Redactor, redact
 from pytest_golden.trajectory.insight.reply_json import find_json
 from pytest_golden.values.checking import check_timeout
@@ -240,7 +241,7 @@ def _hide_key(key: str | None, answer: Any) -> Any:
     if key is None:
         return answer
     try:
-        return json.loads(redact_spellings(json.dumps(answer), spellings((key,))))
+        return json.loads(known_values((key,)).hide(json.dumps(answer)))
     except (ValueError, RecursionError):
         raise LanguageModelError("the answer cannot be searched for the key") from None
 

@@ -1,0 +1,249 @@
+r"""Search texts for known values, in whatever spelling a program prints them.
+
+A value is found as it is, with the escapes of JSON (also of JSON in JSON), Python, shells, URLs and HTML, inside base64 and
+hexadecimal text, and across line breaks: as `base64` and `textwrap` break lines, with the indentation and the borders of boxes.
+
+One expression that knows all spellings would be slow. Each spelling has an anchor, a run of letters and digits that no
+escape changes. One search for all anchors tells which pieces of the text are looked at closely; most texts have none.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from bisect import bisect_right
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.redaction.rule import MARK, compile_late, compile_once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    Span = tuple[int, int]
+
+_SHORTEST_CORE = 6
+_SHORTEST_LINE = 16
+_SHORTEST_ANCHOR, _LONGEST_ANCHOR = 3, 16
+# Part of a longer value can be cut off where a text is cut.
+_LONGEST_PIECE = 4096
+_LEAST_WINDOW = 4096
+# Below this many comparisons, a loop is faster than importing and building a search for all anchors.
+_FEW_COMPARISONS = 1 << 16
+_MANY_ANCHORS = 600
+_RUN = compile_late("[A-Za-z0-9]+")
+_PART = compile_late(r"[A-Za-z0-9]+|[ \t\r\n]+|\\+[nr]?|(?s:.)")
+_BLANK = r"(?:[ \t\r\n]|\+|%(?:25)?(?:20|0[ADad9])|\\{1,7}[nrt ])"
+_LETTERS = {"\a": "a", "\b": "b", "\f": "f", "\v": "v", "\0": "0"}
+_NAMED = {"&": "|amp", "<": "|lt", ">": "|gt", '"': "|quot", "'": "|apos"}
+_DOUBLED = frozenset("\"'$%")
+_IN_BASE64 = {"+": r"(?:[+\-]|%2[Bb]|\\{1,7}u002[Bb])", "/": r"(?:\\{0,7}/|_|%2[Ff])"}
+_PADDING = "(?:={1,2}|(?:%3[Dd]){1,2})?"
+# Not inside a longer word, but behind the n of a JSON text's \n, a URL's escape and the end of a colour.
+_WORD_START = r"(?:(?<!\w)|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\dm))"
+_WORD_END = r"(?!\w)"
+_BREAK = compile_late(r"\n|\r\n?|\\\\{0,6}(?:r\\{1,7})?n")
+_AFTER_BREAK = " \t|\u2502\u2503\u2551"
+_BEFORE_BREAK = f"{_AFTER_BREAK}\\"
+
+
+class _Spelling(NamedTuple):
+    """A pattern, and the texts of which every match contains one; none if the pattern is to be searched in any case."""
+
+    anchors: tuple[str, ...]
+    pattern: str
+
+
+class KnownValues:
+    """Hides known values in texts.
+
+    Args:
+        literals: hidden wherever they are.
+        words: hidden where they are words of their own.
+    """
+
+    def __init__(self, literals: Iterable[str], words: Iterable[str] = ()) -> None:
+        given = [piece for literal in literals for piece in _cut(literal)]
+        plain = [_Spelling(_find_anchors(value), _spell(value)) for value in given]
+        plain += [_Spelling((word,), f"{_WORD_START}{word}{_WORD_END}") for word in words]
+        spellings = {*plain, *(one for value in (*given, *words) for one in _encode(value.encode("utf-8", "replace")))}
+        self._always = [one.pattern for one in spellings if not one.anchors]
+        self._anchored = [(anchor, one.pattern) for one in spellings for anchor in one.anchors]
+        self._anchors = tuple(dict.fromkeys(anchor for anchor, _ in self._anchored))
+        # How much longer its spelling can be: a percent sign and two digits, both escaped, for each of four bytes.
+        self._overlap = max([_count_spelled(value) for value in given], default=0) + 64
+        self._by_beginning: dict[str, list[tuple[str, str]]] = {}
+        self._search: Callable[[str], bool] | None = None
+
+    def hide(self, text: str) -> str:
+        """Return the text with the mark in place of each known value."""
+        if not self._anchors and not self._always:
+            return text
+        spans = [*self._find(text), *self._find_broken(text)]
+        if not spans:
+            return text
+        pieces: list[str] = []
+        done = 0
+        for start, end in _unite(spans):
+            pieces += (text[done:start], MARK)
+            done = end
+        return "".join((*pieces, text[done:]))
+
+    def _find(self, text: str) -> Iterator[Span]:
+        for pattern in self._always:
+            yield from (found.span() for found in compile_once(pattern).finditer(text))
+        if not self._may_hold(text):
+            return
+        width = max(_LEAST_WINDOW, self._overlap)
+        for start in range(0, len(text), width):
+            end = start + width + self._overlap
+            window = text[start:end]
+            if len(text) > len(window) and not self._may_hold(window):
+                continue
+            for pattern in dict.fromkeys(pattern for anchor, pattern in self._candidates(window) if anchor in window):
+                # What is beside the window can be a part of the word, so the text is not cut there.
+                hits = compile_once(pattern).finditer(text, start, end + 1)
+                yield from (found.span() for found in hits if found.end() <= end)
+
+    def _find_broken(self, text: str) -> Iterator[Span]:
+        """Find values that line breaks are inside of."""
+        pieces = _BREAK.split(text)
+        if len(pieces) == 1:
+            return
+        stripped = [piece.lstrip(_AFTER_BREAK).rstrip(_BEFORE_BREAK) for piece in pieces]
+        joined = "".join(stripped)
+        if not self._always and not self._may_hold(joined):
+            return
+        breaks = [0, *(found.end() for found in _BREAK.finditer(text))]
+        margins = (len(piece) - len(piece.lstrip(_AFTER_BREAK)) for piece in pieces)
+        places = [start + margin for start, margin in zip(breaks, margins, strict=True)]
+        starts = [0, *accumulate(map(len, stripped))]
+
+        def place(position: int) -> int:
+            # The last of several pieces that begin here is the one that is not empty.
+            number = bisect_right(starts, position) - 1
+            return places[number] + position - starts[number]
+
+        yield from ((place(start), place(end - 1) + 1) for start, end in self._find(joined))
+
+    def _candidates(self, window: str) -> Iterator[tuple[str, str]]:
+        """Yield the anchors that a piece of text may contain, each with its pattern: those whose beginning is there."""
+        if len(self._anchored) < _MANY_ANCHORS:
+            return iter(self._anchored)
+        if not self._by_beginning:
+            for anchor, pattern in self._anchored:
+                self._by_beginning.setdefault(anchor[:_SHORTEST_ANCHOR], []).append((anchor, pattern))
+        present = {window[start : start + _SHORTEST_ANCHOR] for start in range(len(window))}
+        return (each for beginning in self._by_beginning.keys() & present for each in self._by_beginning[beginning])
+
+    def _may_hold(self, text: str) -> bool:
+        """Tell whether a text contains an anchor."""
+        if self._search is None and len(text) * len(self._anchors) < _FEW_COMPARISONS:
+            return any(anchor in text for anchor in self._anchors)
+        self._search = self._search or _make_search(self._anchors)
+        return self._search(text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8"))
+
+
+known_values = lru_cache(maxsize=64)(KnownValues)
+"""Return what hides these values; made once, since every attempt of a project has the same ones."""
+
+
+def _make_search(anchors: Sequence[str]) -> Callable[[str], bool]:
+    """Return a test for the presence of many words at once: pydantic's core has a search that takes the same time for any number."""
+    from pydantic_core import SchemaValidator, core_schema
+
+    pattern = "|".join(sorted(anchors))
+    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")).isinstance_python
+
+
+def _cut(literal: str) -> Iterator[str]:
+    """Yield a value without blanks at its ends, its longer lines, and pieces of a very long one."""
+    value = literal.strip()
+    yield value
+    if "\n" in value:
+        yield from (line for line in map(str.strip, value.splitlines()) if len(line) >= _SHORTEST_LINE)
+    if len(value) > _LONGEST_PIECE:
+        yield from (value[start : start + _LONGEST_PIECE] for start in range(0, len(value), _LONGEST_PIECE))
+
+
+def _find_anchors(value: str) -> tuple[str, ...]:
+    longest = max(_RUN.findall(value), key=len, default="")[:_LONGEST_ANCHOR]
+    return (longest,) if len(longest) >= _SHORTEST_ANCHOR else ()
+
+
+def _count_spelled(value: str) -> int:
+    return max(2 * len(value.encode("utf-8", "replace")), sum(1 if _RUN.match(sign) else 48 for sign in value))
+
+
+def _spell(value: str) -> str:
+    """Return a pattern for a value with any of the usual escapes."""
+    # Where a line is broken at a blank, the blank is gone.
+    blanks = _BLANK + ("{0,64}" if len(value) >= 2 * _SHORTEST_CORE else "{1,64}")
+    parts = []
+    for part in _PART.findall(value):
+        if part[0] in " \t\r\n":
+            parts.append(blanks)
+        elif part[0] == "\\":
+            letter = part.strip("\\")
+            escaped = rf"(?:\\{{0,64}}|(?:%(?:25)?5[Cc]){{{len(part) - len(letter)}}}){letter}"
+            # Beside a letter it looks like an escaped line break.
+            parts.append(f"(?:{escaped})?" if letter else escaped)
+        else:
+            parts.append(part if part.isascii() and part.isalnum() else _spell_sign(part))
+    return "".join(parts)
+
+
+def _spell_sign(sign: str) -> str:
+    code, encoded = ord(sign), sign.encode("utf-8", "surrogatepass")
+    units = sign.encode("utf-16-be", "surrogatepass").hex()
+    spelled = [rf"(?:\\{{0,7}}{re.escape(sign)}){'{1,2}' if sign in _DOUBLED else ''}"]
+    if sign == "'":
+        spelled = [r"'\\{1,7}''", "'\"'\"'", *spelled]
+    if sign in _LETTERS:
+        spelled.append(rf"\\{{1,7}}{_LETTERS[sign]}")
+    escaped = [
+        "".join(f"%(?:25)?{byte:02x}" for byte in encoded),
+        "".join(rf"\\{{1,7}}u{units[start : start + 4]}" for start in range(0, len(units), 4)),
+        "".join(rf"\\{{1,7}}x{byte:02x}" for byte in encoded),
+        rf"\\{{1,7}}x{code:02x}",
+        rf"\\{{1,7}}U{code:08x}",
+        rf"&(?:#0{{0,4}}{code}|#x0{{0,4}}{code:x}{_NAMED.get(sign, '')});",
+    ]
+    # A border sign beside a line break is taken for a border.
+    return f"(?:{'|'.join(spelled)}|(?i:{'|'.join(escaped)})){'?' if sign in _AFTER_BREAK else ''}"
+
+
+def _encode(encoded: bytes) -> Iterator[_Spelling]:
+    """Yield the value in hexadecimal, in base64 alone, and the part of base64 that stays the same inside a longer text."""
+    if not encoded:
+        return
+    hexed = encoded.hex()
+    anchor = hexed[:_LONGEST_ANCHOR]
+    yield _Spelling((anchor, anchor.upper()), f"(?i:{hexed})")
+    whole = base64.b64encode(encoded).decode().rstrip("=")
+    for text in (whole, *_list_cores(encoded)):
+        anchors = _find_anchors(text)
+        yield _Spelling(
+            anchors, "".join(_IN_BASE64.get(sign, sign) for sign in text) + (_PADDING if text == whole else "")
+        )
+
+
+def _list_cores(encoded: bytes) -> Iterator[str]:
+    for shift in range(3):
+        text = base64.b64encode(b"\0" * shift + encoded).decode().rstrip("=")
+        core = text[(0, 2, 3)[shift] : len(text) - (1 if (shift + len(encoded)) % 3 else 0)]
+        if len(core) >= _SHORTEST_CORE:
+            yield core
+
+
+def _unite(spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield the spans in order, those that overlap as one."""
+    start, end = -1, -1
+    for next_start, next_end in sorted(spans):
+        if next_start >= end:
+            if end > 0:
+                yield start, end
+            start = next_start
+        end = max(end, next_end)
+    yield start, end
