@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
@@ -14,7 +15,10 @@ from pytest_golden.storage.folder import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
+#: Where what starts a script is looked for.
+SCRIPT_HEAD_BYTES = 4096
 _CHUNK_BYTES = 1 << 20
 _ZEROS = memoryview(bytes(_CHUNK_BYTES))
 
@@ -155,3 +159,18 @@ def find_regular_file(root: str, relative: str) -> str | None:
     parts = [part for part in relative.replace("\\", "/").split("/") if part not in {"", "."}]
     found = lstat_below(root, "/".join(parts)) if parts and ".." not in parts else None
     return os.path.join(root, *parts) if found is not None and stat.S_ISREG(found.st_mode) else None
+
+
+def read_shebang(script: Path) -> tuple[str, ...]:
+    """Return the words after `#!` in a script's first line; empty when it has none.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with script.open("rb") as stream:
+        head = stream.read(SCRIPT_HEAD_BYTES)
+    if not head.startswith(b"#!"):
+        return ()
+    line = head[2:].split(b"\n", 1)[0].decode("utf-8", "replace").strip(" \t")
+    # As the kernel splits it, to which a carriage return is part of the word.
+    return tuple(re.split("[ \t]+", line, maxsplit=1))

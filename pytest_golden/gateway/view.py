@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_golden.gateway import write_set
-from pytest_golden.gateway.content import find_data, find_regular_file, lstat_or_none, may_have_holes
+from pytest_golden.gateway.content import find_data, find_regular_file, lstat_or_none, may_have_holes, read_shebang
 from pytest_golden.gateway.resolution import NO_STAND_INS, put_into_copy
-from pytest_golden.gateway.runners.runner import read_shebang
 from pytest_golden.gateway.write_set import Fingerprint, UpperLayer, take_fingerprint
 
 if TYPE_CHECKING:

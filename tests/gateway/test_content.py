@@ -13,6 +13,7 @@ from pytest_golden.gateway.content import (
     find_regular_file,
     has_equal_content,
     is_content,
+    read_shebang,
 )
 from pytest_golden.gateway.view import copy_file
 
@@ -100,3 +101,8 @@ def test_nothing_is_found_through_links_or_above(tmp_path: Path) -> None:
     (tmp_path / "in" / "link").symlink_to("../secret")
     for relative in ("../secret", "up/secret", "link", "in/../../secret"):
         assert find_regular_file(str(tmp_path / "in"), relative) is None
+
+
+def test_shebang_is_split_into_program_and_rest(tmp_path: Path) -> None:
+    (tmp_path / "tool").write_bytes(b"#! /usr/bin/env  python3 -I\nimport sys\n")
+    assert read_shebang(tmp_path / "tool") == ("/usr/bin/env", "python3 -I")

@@ -14,8 +14,9 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
+from pytest_golden.gateway.content import read_shebang
 from pytest_golden.gateway.model import Problem, RunnerCommand
-from pytest_golden.gateway.runners.runner import Runner, RunnerError, explain_closed, find_missing_modules, read_shebang
+from pytest_golden.gateway.runners.runner import Runner, RunnerError, explain_closed, find_missing_modules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

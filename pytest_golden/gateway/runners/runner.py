@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_golden.gateway.content import SCRIPT_HEAD_BYTES, read_shebang
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.resolution import ProjectUnusableError
+from pytest_golden.gateway.view import find_linked_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_golden.manifest.model import GoldenProjectConfig
 
-_SCRIPT_HEAD_BYTES = 4096
 _PROBE_SECONDS = 60
+_SYSTEM_PACKAGES = re.compile(r"^include-system-site-packages\s*=\s*true", re.MULTILINE | re.IGNORECASE)
 # What installers write where `#!` cannot hold the path (too long, or with a space): the second line of a file that sh
 # and Python both understand. uv's relocatable form computes the folder and names only the file.
 _POLYGLOT_EXEC = re.compile(
@@ -74,21 +78,6 @@ class RunnerError(ProjectUnusableError):
         super().__init__(f"{pipeline.config.name}: {message}", problem)
 
 
-def read_shebang(script: Path) -> tuple[str, ...]:
-    """Return the words after `#!` in a script's first line; empty when it has none.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    with script.open("rb") as stream:
-        head = stream.read(_SCRIPT_HEAD_BYTES)
-    if not head.startswith(b"#!"):
-        return ()
-    line = head[2:].split(b"\n", 1)[0].decode("utf-8", "replace").strip(" \t")
-    # As the kernel splits it, to which a carriage return is part of the word.
-    return tuple(re.split("[ \t]+", line, maxsplit=1))
-
-
 def find_tool_python(program: str, module: str, pipeline: PipelineFile) -> str:
     """Find the interpreter that has a Python tool: the one behind `program` on PATH, else the pipeline's own.
 
@@ -136,7 +125,14 @@ def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:
 
 @lru_cache(maxsize=256)
 def find_missing_modules(python: str, modules: tuple[str, ...]) -> tuple[str, ...]:
-    """Return which of these top-level modules an interpreter cannot import; all of them when it does not start."""
+    """Return which of these top-level modules an interpreter cannot import; all of them if there is none.
+
+    Only our own interpreter is asked. A change of a project may have replaced any other, and that must not run outside of
+    a seal: its packages are looked for by their names.
+    """
+    if python != sys.executable:
+        places = _list_import_places(Path(python))
+        return tuple(module for module in modules if not any(_holds_module(place, module) for place in places))
     question = "import importlib.util as u, sys; print(*['-'] + [m for m in sys.argv[1:] if not getattr(u.find_spec(m), 'loader', 0)])"
     try:
         answer = subprocess.run(
@@ -152,8 +148,30 @@ def find_missing_modules(python: str, modules: tuple[str, ...]) -> tuple[str, ..
     return tuple(answer.stdout.split()[1:])
 
 
+def _list_import_places(python: Path) -> tuple[Path, ...]:
+    """List where an interpreter imports from; for a package that is linked to, also the package's own folder."""
+    if not python.is_file():
+        return ()
+    prefix, base = python.parent.parent, Path(os.path.realpath(python)).parent.parent
+    settings = prefix / "pyvenv.cfg"
+    is_closed = settings.is_file() and not _SYSTEM_PACKAGES.search(settings.read_text(errors="replace"))
+    environments = (prefix,) if is_closed else (prefix, base, base / "local")
+    folders = [folder for found in environments for folder in found.glob("lib*/python3*/*-packages")]
+    linked = (Path(source) for folder in folders for source in find_linked_sources(folder))
+    return (*folders, *linked, *base.glob("lib*/python3*"))
+
+
+def _holds_module(place: Path, module: str) -> bool:
+    """Tell whether a folder holds a top-level module or is it; a folder without an `__init__.py` may be what remains of one."""
+    if module in sys.builtin_module_names or (place / module / "__init__.py").is_file():
+        return True
+    if place.name == module and (place / "__init__.py").is_file():
+        return True
+    return (place / f"{module}.py").is_file() or any(place.glob(f"{module}.*so"))
+
+
 def _polyglot_python(script: Path) -> str | None:
-    head = script.read_bytes()[:_SCRIPT_HEAD_BYTES].decode("utf-8", "replace").splitlines()
+    head = script.read_bytes()[:SCRIPT_HEAD_BYTES].decode("utf-8", "replace").splitlines()
     match = _POLYGLOT_EXEC.match(head[1]) if len(head) > 1 else None
     if match is None:
         return None

@@ -14,7 +14,6 @@ from pytest_golden.gateway.runners.runner import (
     find_missing_modules,
     find_script_python,
     find_tool_python,
-    read_shebang,
 )
 
 if TYPE_CHECKING:
@@ -80,10 +79,6 @@ def test_script_that_is_gone_is_none(tmp_path: Path, pipeline: PipelineFile) -> 
     assert find_script_python(tmp_path / "gone", pipeline) is None
 
 
-def test_shebang_is_split_into_program_and_rest(tmp_path: Path) -> None:
-    assert read_shebang(script(tmp_path, "#! /usr/bin/env  python3 -I")) == ("/usr/bin/env", "python3 -I")
-
-
 def test_tool_on_path_comes_first(tmp_path: Path, pipeline: PipelineFile) -> None:
     script(tmp_path, f"#!{sys.executable}")
     assert find_tool_python("sometool", "no_such_module", pipeline) == sys.executable
@@ -116,6 +111,37 @@ def test_tool_of_a_moved_environment_is_refused_with_its_path(tmp_path: Path, pi
 
 def test_missing_modules_are_told_from_present_ones() -> None:
     assert find_missing_modules(sys.executable, ("json", "no_such_module", "yaml")) == ("no_such_module",)
+
+
+def test_modules_of_another_environment_are_found_without_running_it(tmp_path: Path) -> None:
+    prefix = tmp_path / "env"
+    packages, linked = prefix / "lib" / "python3.11" / "site-packages", tmp_path / "src"
+    for folder in (packages / "whole", packages / "remains", linked / "beside", tmp_path / "mapped", prefix / "bin"):
+        folder.mkdir(parents=True)
+    for file in (packages / "whole", linked / "beside", tmp_path / "mapped"):
+        (file / "__init__.py").touch()
+    for name in ("single.py", "binary.cpython-311-x86_64-linux-gnu.so", "stable.abi3.so"):
+        (packages / name).touch()
+    (packages / "_linked.pth").write_text(f"import this\n{linked}\n")
+    (packages / "__editable___mapped_finder.py").write_text(f"MAPPING = {{'mapped': '{tmp_path / 'mapped'}'}}\n")
+    (prefix / "pyvenv.cfg").write_text("include-system-site-packages = false\n")
+    python = script(prefix, f"#!/bin/sh\ntouch {tmp_path}/was-run")
+    here = ("whole", "single", "binary", "stable", "beside", "mapped", "sys")
+    assert find_missing_modules(str(python), (*here, "remains", "gone")) == ("remains", "gone")
+    assert not (tmp_path / "was-run").exists()
+
+
+def test_environment_with_the_packages_of_its_system_has_them(tmp_path: Path) -> None:
+    for share, missing in (("true", ()), ("false", ("pytest",))):
+        prefix, base = tmp_path / share, tmp_path / f"base-{share}"
+        (base / "lib" / "python3.12" / "site-packages" / "pytest").mkdir(parents=True)
+        (base / "lib" / "python3.12" / "site-packages" / "pytest" / "__init__.py").touch()
+        (base / "lib" / "python3.12" / "csv.py").touch()
+        for folder in (prefix / "bin", base / "bin"):
+            folder.mkdir(parents=True)
+        (prefix / "bin" / "python").symlink_to(script(base, "#!/bin/false"))
+        (prefix / "pyvenv.cfg").write_text(f"include-system-site-packages = {share}\n")
+        assert find_missing_modules(str(prefix / "bin" / "python"), ("pytest", "csv")) == missing
 
 
 def test_interpreter_that_does_not_start_has_no_modules() -> None:
