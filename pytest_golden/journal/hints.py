@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SOURCE = "source"
 #: The shape of an expectation without a hint.
 NO_HINT = ""
+#: The shape of one with a check, whatever its hint: no guess is looked for there.
+CHECKED = "check"
 #: The most keys of a hint: the rank has no room for more.
 MOST_KEYS = 99
 #: Longer keys are not compared: a deep and wide signal would have endless ones.
@@ -62,9 +64,10 @@ def write_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def contradicts(hint: Mapping[str, Any], words: Words) -> bool:
-    """Tell whether a key of a hint has another value in the signal."""
-    return any(key in words and write_text(value) not in words[key] for key, value in hint.items())
+def allows_guess(hint: Mapping[str, Any] | None, words: Words) -> bool:
+    """Tell whether a signal may be meant: some key of the hint has an equal value in it, and none another; or there is no hint."""
+    found = [write_text(value) in words[key] for key, value in (hint or {}).items() if key in words]
+    return not hint or (any(found) and all(found))
 
 
 def fits(hint: Mapping[str, Any], words: Words) -> bool:
@@ -102,8 +105,10 @@ def list_anchors(hint: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(anchor_of(key, value) for key, value in written)
 
 
-def write_shape(hint: Mapping[str, Any] | None) -> str:
-    """Write the shape of a hint."""
+def write_shape(hint: Mapping[str, Any] | None, *, has_check: bool = False) -> str:
+    """Write the shape of an expectation."""
+    if has_check:
+        return CHECKED
     if not hint:
         return NO_HINT
     source = write_text(hint[SOURCE]) if SOURCE in hint else None

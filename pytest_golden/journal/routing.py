@@ -1,7 +1,8 @@
 """The rules that route a signal to an expectation, and the explanation that is kept with it. Pure.
 
 `routing_store.py` finds the candidates. The rules in their order: a hint whose every key fits, the same session, the time
-window, the entry that the signal names, and none. Expectations of the named entry come first. Within a rule, open ones come
+window, the entry that the signal names, and none. Session and time are guesses: they never take what a check answers, and what
+has a hint only if a key of it is equal and none differs. Expectations of the named entry come first. Within a rule, open ones come
 before resolved ones, and these before expired ones; then come more hint keys, an expiry nearer to now, and the older one.
 A resolved expectation is never answered again, but late news and news against what was met still go to its entry.
 """
@@ -12,7 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.journal.hints import Words, contradicts, describe_misfit, fits
+from pytest_golden.journal.hints import Words, allows_guess, describe_misfit, fits
 from pytest_golden.journal.model import ExpectationStatus, RoutedBy, SignalType
 from pytest_golden.values.shape import Shape
 
@@ -59,6 +60,7 @@ class Candidate(NamedTuple):
     hint: Mapping[str, Any] | None
     created_at: int
     expires_at: int | None
+    has_check: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +198,10 @@ def _find_rule(news: News, candidate: Candidate) -> RoutedBy | Verdict:
     if candidate.hint and fits(candidate.hint, news.words):
         return RoutedBy.MATCH_HINT
     misfit = describe_misfit(candidate.hint, news.words) if candidate.hint else "it has no hint"
-    if news.agent_id is None or news.by_hint_only or contradicts(candidate.hint or {}, news.words):
+    if news.agent_id is None or news.by_hint_only or not allows_guess(candidate.hint, news.words):
         return _refuse(candidate, RoutedBy.MATCH_HINT, misfit)
+    if candidate.has_check:
+        return _refuse(candidate, RoutedBy.MATCH_HINT, f"{misfit}; its check answers it")
     if news.entry_id is not None and not _is_named(news, candidate):
         return _refuse(candidate, RoutedBy.MATCH_HINT, f"{misfit}; the signal names another entry")
     if news.session_key is not None and candidate.session_key == news.session_key:

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select, true
 
-from pytest_golden.journal.hints import NO_HINT, SOURCE, anchors_of, contradicts, count_keys, fits, rank, read_shape
+from pytest_golden.journal.hints import (
+    CHECKED,
+    NO_HINT,
+    SOURCE,
+    allows_guess,
+    anchors_of,
+    count_keys,
+    fits,
+    rank,
+    read_shape,
+)
 from pytest_golden.journal.model import ExpectationStatus
 from pytest_golden.journal.routing import AGAINST, MOST_COUNTED, Candidate, News, Route, Routing
 from pytest_golden.storage.schema import expectations
@@ -44,6 +54,7 @@ _HINT = 6
 COLUMNS = (
     *(expectations.c[name] for name in ("id", "number", "entry_id", "agent_id", "session_key", "status")),
     *(expectations.c[name] for name in ("match_hint", "created_at", "expires_at")),
+    expectations.c.check.is_not(None).label("has_check"),
 )
 #: Written as a literal, so that the database can use the index of open expectations.
 IS_OPEN = expectations.c.status == literal_column("'open'")
@@ -211,19 +222,19 @@ class _Search:
                 yield from filter(self._fits, _candidates(rows))
 
     def by_session(self) -> Iterator[Candidate]:
-        """Return the best unexpired expectations of the signal's session whose hints do not contradict it."""
+        """Return the best unexpired expectations of the signal's session that a guess may take."""
         if self._news.session_key is None:
             return iter(())
         return self._by_shape(self._list_kinds(), in_session=True)
 
     def late_in_session(self) -> Iterator[Candidate]:
-        """Return the best expired expectations of the signal's session whose hints do not contradict it."""
+        """Return the best expired expectations of the signal's session that a guess may take."""
         if self._news.session_key is None or self._after is not None:
             return iter(())
         return self._by_shape([(status, True) for status in _RESOLVED], in_session=True)
 
     def by_window(self) -> Iterator[Candidate]:
-        """Return the agent's best expectations whose time window holds the signal and whose hints do not contradict it."""
+        """Return the agent's best expectations whose time window holds the signal and that a guess may take."""
         return self._by_shape(self._list_kinds(), in_session=False)
 
     def _list_kinds(self) -> list[_Kind]:
@@ -259,19 +270,22 @@ class _Search:
         return Question(latest if is_over else nearest, {**names, **bounds}, is_paged=True)
 
     def _is_possible(self, shape: str) -> bool:
-        """Tell whether a hint of this shape may neither fit nor be contradicted; what fits is found by its anchor."""
+        """Tell whether a guess may take a hint of this shape; what fits is found by its anchor."""
+        if shape == CHECKED:
+            return False
         source, keys = read_shape(shape)
         if source is not None and (source,) != self._news.words[SOURCE]:
             return False
-        return shape == NO_HINT or any(key not in self._news.words for key in keys)
+        known = [key in self._news.words for key in keys]
+        return not all(known) and (source is not None or any(known))
 
     def _first_fit(self, rows: Iterable[Any]) -> Iterator[Candidate]:
         return islice((one for one in _candidates(rows) if self._fits(one) and self._may_take(one)), 1)
 
     def _first_allowed(self, rows: Iterable[Any]) -> Iterator[Candidate]:
-        # Checked before a candidate is made of the row: most may be contradicted.
+        # Checked before a candidate is made of the row: most may differ.
         words = self._news.words
-        allowed = (row for row in rows if row[_HINT] is None or not contradicts(json.loads(row[_HINT]), words))
+        allowed = (row for row in rows if row[_HINT] is None or allows_guess(json.loads(row[_HINT]), words))
         return islice(filter(self._may_take, _candidates(allowed)), 1)
 
     def _fits(self, candidate: Candidate) -> bool:
@@ -320,6 +334,6 @@ def _go_on(connection: Connection, statement: Prepared, names: Mapping[str, Any]
 
 
 def _candidates(rows: Iterable[Any]) -> Iterator[Candidate]:
-    for *names, status, hint, created_at, expires_at in rows:
+    for *names, status, hint, created_at, expires_at, has_check in rows:
         read = None if hint is None else json.loads(hint)
-        yield Candidate._make((*names, ExpectationStatus(status), read, created_at, expires_at))
+        yield Candidate._make((*names, ExpectationStatus(status), read, created_at, expires_at, bool(has_check)))

@@ -340,7 +340,7 @@ def write_found_by(
         "agent_id": owner[0],
         "session_key": None if by_hint_only else owner[1],
         "hint_anchor": anchor,
-        "hint_shape": None if by_hint_only else write_shape(hint),
+        "hint_shape": None if by_hint_only else write_shape(hint, has_check=row["check"] is not None),
         "hint_rank": rank(len(hint), row["expires_at"]),
     }
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pytest_golden.journal.hints import (
     LONGEST_KEY,
+    allows_guess,
     anchors_of,
-    contradicts,
     count_keys,
     describe_misfit,
     fits,
@@ -61,7 +61,16 @@ def test_a_hint_that_does_not_fit_says_why(hint: dict[str, Any], data: dict[str,
     words = read_words("ci", data)
     assert not fits(hint, words)
     assert why in describe_misfit(hint, words)
-    assert contradicts(hint, words) == ("in the signal, not" in describe_misfit(hint, words))
+    assert not allows_guess(hint, words)
+
+
+def test_a_guess_needs_an_equal_key_and_no_other_value() -> None:
+    words = read_words("ci", {"pr": 1})
+    assert allows_guess(None, words)
+    assert allows_guess({"pr": 1, "sha": "x"}, words)
+    assert allows_guess({"source": "ci", "sha": "x"}, words)
+    assert not allows_guess({"sha": "x"}, words)
+    assert not allows_guess({"source": "ci", "pr": 2}, words)
 
 
 @given(HINTS, st.dictionaries(st.text(max_size=8), PLAIN, max_size=3))

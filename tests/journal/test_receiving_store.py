@@ -376,6 +376,21 @@ def test_guesses_walk_through_every_shape_of_hint(journal: Journal) -> None:
     )
 
 
+def test_no_guess_answers_for_a_check_however_many_there_are(journal: Journal) -> None:
+    check = {"after": "1m", "command": "true"}
+    checked = {"description": "it is online", "expires_minutes": 5, "check": check}
+    own = begin(journal, *([checked] * 101), {**checked, "match_hint": {"pr": 1, "sha": "x"}}, session="s")
+    told: dict[str, Any] = {"data": {"pr": 1}, "agent_id": "builder"}
+    for more in ({}, {"session_key": "s"}):
+        assert journal.add_signal("ci", "positive", "nice", **told, **more).routed_by == "orphan"
+    assert journal.add_signal("ci", "positive", "named", **told, entry_id=own.id).expectation_id is None
+    assert {one.status for one in journal.get(own.id).expectations} == {"open"}
+    free = begin(journal, {"description": "it is read", "expires_minutes": 9}, session="s")
+    assert journal.add_signal("ci", "positive", "read", **told, session_key="s").entry_id == free.id
+    by_hint = journal.add_signal("ci", "positive", "by hint", data={"pr": 1, "sha": "x"}, agent_id="builder")
+    assert (by_hint.entry_id, by_hint.routed_by) == (own.id, "match_hint")
+
+
 def test_late_news_of_a_session_goes_to_what_expired_last(journal: Journal, clock: Clock) -> None:
     begin(journal, {"description": "d", "expires_minutes": 1}, session="s")
     latest = begin(journal, {"description": "d", "expires_minutes": 2}, session="s")

@@ -62,13 +62,25 @@ def test_among_hints_most_keys_win_then_the_nearest_expiry_then_the_oldest() -> 
     assert taken(one, new, old)[1] == "old"
 
 
-def test_a_guess_takes_a_hinted_one_only_when_nothing_speaks_against_it() -> None:
-    other = candidate("other", hint={"pr": 2}, session_key="s", expires_at=NOW + 1)
+def test_a_guess_takes_a_hinted_one_only_when_a_key_is_equal_and_none_differs() -> None:
+    other = candidate("other", hint={"pr": 2, "sha": "x"}, session_key="s", expires_at=NOW + 1)
     assert taken(news({"pr": 1}, session_key="s"), other) == ("orphan", None)
-    assert taken(news({}, session_key="s"), other) == ("session_key", "other")
-    assert taken(news({}), other) == ("time_window", "other")
-    assert taken(news({}), candidate("endless", hint={"pr": 2})) == ("orphan", None)
+    assert taken(news({}, session_key="s"), other) == ("orphan", None)
+    assert taken(news({"pr": 2, "sha": "y"}, session_key="s"), other) == ("orphan", None)
+    assert taken(news({"pr": 2}, session_key="s"), other) == ("session_key", "other")
+    assert taken(news({"pr": 2}), other) == ("time_window", "other")
+    assert taken(news({"pr": 2}), candidate("endless", hint={"pr": 2, "sha": "x"})) == ("orphan", None)
     assert taken(news({}), candidate("of another source", hint={"source": "x"}, expires_at=NOW + 1)) == ("orphan", None)
+
+
+def test_a_guess_never_answers_for_a_check() -> None:
+    for one in (IN_SESSION, IN_WINDOW, HINTED._replace(hint={"pr": 1, "sha": "x"}, session_key="s")):
+        checked = one._replace(has_check=True)
+        assert taken(news({"pr": 1}, session_key="s"), one)[1] == one.id
+        assert taken(news({"pr": 1}, session_key="s"), checked) == ("orphan", None)
+        named = news({"pr": 1}, session_key="s", entry_id=one.entry_id)
+        assert taken(named, checked) == ("entry", None)
+    assert taken(news({"pr": 1}), HINTED._replace(has_check=True)) == ("match_hint", "hinted")
 
 
 def test_a_window_has_a_beginning_and_an_end() -> None:
