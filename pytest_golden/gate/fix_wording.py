@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gate import fixes
+from pytest_golden.journal.rules import PEOPLE
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
 from pytest_golden.learning.lessons.quality import Constraint, check_lesson, find_limit
 from pytest_golden.learning.signature import cause_of, error_signature
@@ -43,7 +44,7 @@ _REMEDY = re.compile(
 )
 _SHORT = 7
 _LONGEST_SUBJECT, _MOST_OF_LESSON = 72, 300
-_MOST_SUBJECTS = 3
+_MOST_SUBJECTS, _MOST_OF_NAME = 3, 60
 
 
 def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str) -> SkillMemory | None:
@@ -89,8 +90,11 @@ def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str
 def word_correction(correction: Correction) -> SkillMemory:
     """Return the lesson candidate of a correction, which is shown only after a person has approved it.
 
-    Its id follows from the signal's, so that one correction is learned once.
+    Its id follows from the signal's, so that one correction is learned once. One that no person sent names its sender.
     """
+    source, agent = correction.source, correction.agent
+    is_persons = source in PEOPLE
+    sender = source if source == agent else f"{source} for {agent}"
     intent = " ".join(correction.intent.split())[:_MOST_OF_INTENT]
     text = " ".join(correction.text.split())[:_MOST_OF_CORRECTION]
     return SkillMemory(
@@ -98,12 +102,13 @@ def word_correction(correction: Correction) -> SkillMemory:
         lesson=text,
         context=intent,
         what_failed=intent,
-        why="a person corrected it",
+        why="a person corrected it" if is_persons else f"corrected by {sender}",
         kind=LessonKind.CORRECTION,
-        source=LessonSource.PERSON,
+        source=LessonSource.PERSON if is_persons else LessonSource.AGENT,
+        proposed_by=None if is_persons else sender,
         confidence=0.8,
         approved=False,
-        evidence={"signal": correction.signal_id, "entry": correction.entry_id, "source": correction.source},
+        evidence={"signal": correction.signal_id, "entry": correction.entry_id, "source": source},
         created_at=datetime.fromtimestamp(correction.at / 1000, UTC),
     )
 
@@ -198,8 +203,8 @@ def tell_lesson(skill: SkillMemory, project: str | None = None, committed: Commi
     """
     fix = tell_fix(skill, project, committed)
     told = _shorten(_without_the_known(skill) if fix else skill.lesson, _MOST_OF_LESSON)
-    waits = "" if skill.approved else " (not approved yet)"
-    return (f"lesson: {told}{waits}", *([f"  {fix}"] if fix else []))
+    proposed = f" (proposed by {_shorten(skill.proposed_by, _MOST_OF_NAME)})" if skill.proposed_by else ""
+    return (f"lesson: {told}{proposed}", *([f"  {fix}"] if fix else []))
 
 
 def tell_fix(skill: SkillMemory, project: str | None = None, committed: Commit | None = None) -> str | None:

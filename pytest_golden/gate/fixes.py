@@ -167,7 +167,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a person said was wrong with an entry's work; `number` gives the order of recording, `at` is in milliseconds."""
+    """What somebody said was wrong with an entry's work; `number` gives the order of recording, `at` is in milliseconds."""
 
     number: int
     signal_id: str

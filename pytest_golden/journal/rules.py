@@ -17,7 +17,9 @@ GITHUB = "github"
 #: The source of the signals of scheduled checks.
 CHECK = "check"
 #: Sources that only people, GitHub and this program may use: no agent and no callback may claim one of them.
-RESERVED_SOURCES = frozenset({HUMAN, GITHUB, CHECK, "golden", "system"})
+RESERVED_SOURCES = frozenset({HUMAN, "person", GITHUB, CHECK, "golden", "system"})
+#: Sources of what people say: here, or with a signed comment on GitHub.
+PEOPLE = frozenset({HUMAN, GITHUB})
 # Cyrillic, Greek, Armenian and other letters that are read as those of the reserved names.
 # Source: https://www.unicode.org/Public/security/latest/confusables.txt
 _LOOK_ALIKES = str.maketrans(

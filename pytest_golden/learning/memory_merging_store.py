@@ -229,10 +229,11 @@ def fold_versions(rows: Sequence[Row]) -> SkillMemory:
     """
     versions = [(change_of(row), row["provenance"] or {}, SkillMemory.from_dict(row["value"])) for row in rows]
     skills = [skill for _, _, skill in versions]
-    first, last = skills[0], skills[-1]
+    first, told = skills[0], _choose_told(skills)
+    last = told[-1]
     placed = [skill.superseded_by for why, _, skill in versions if why in _PLACING]
     texts = {
-        name: next((text for skill in skills if (text := getattr(skill, name))), getattr(last, name))
+        name: next((text for skill in told if (text := getattr(skill, name))), getattr(last, name))
         for name in JOINED_TEXTS
     }
     return last.replace(
@@ -248,14 +249,16 @@ def fold_versions(rows: Sequence[Row]) -> SkillMemory:
 def settle_lessons(lessons: Mapping[str, SkillMemory]) -> dict[str, SkillMemory]:
     """Return an agent's lessons, by id, with their effects on each other.
 
-    The oldest of equal lessons stands for all: it gets their support and counts, and a person's judgement of one holds for all.
+    The oldest of equal lessons stands for all, an approved one if there is one: it gets their support and counts, and a person's
+    judgement of one holds for all.
     Of two lessons that contradict each other, the older is superseded.
     """
     settled = dict(lessons)
     for group in _group_equal(lessons):
         if len(group) > 1:
             eldest, *younger = sorted(
-                group, key=lambda skill: (skill.superseded_by is not None, skill.created_at, skill.id)
+                group,
+                key=lambda skill: (skill.superseded_by is not None, not skill.approved, skill.created_at, skill.id),
             )
             settled[eldest.id] = _speak_for(eldest, younger)
             settled |= {skill.id: skill.replace(superseded_by=eldest.id) for skill in younger}
@@ -304,16 +307,23 @@ def _speak_for(eldest: SkillMemory, younger: Sequence[SkillMemory]) -> SkillMemo
 
 def _join(skills: Sequence[SkillMemory]) -> dict[str, Any]:
     """Return the joint fields of equal lessons; a person's latest judgement of one holds for all."""
+    told = _choose_told(skills)
     judged = max((skill for skill in skills if skill.judged_at), key=_judged_key, default=None)
     return {
-        "confidence": max(skill.confidence for skill in skills),
-        "evidence": join_evidence(skill.evidence for skill in skills),
+        "confidence": max(skill.confidence for skill in told),
+        "evidence": join_evidence(skill.evidence for skill in told),
+        "proposed_by": next((skill.proposed_by for skill in skills if skill.proposed_by), None),
         "approved": any(skill.approved for skill in skills) if judged is None else judged.approved,
         "rejected": any(skill.rejected for skill in skills) if judged is None else judged.rejected,
         "judged_by": None if judged is None else judged.judged_by,
         "judged_at": None if judged is None else judged.judged_at,
         "last_used": max((skill.last_used for skill in skills if skill.last_used), default=None),
     }
+
+
+def _choose_told(skills: Sequence[SkillMemory]) -> Sequence[SkillMemory]:
+    """Return those whose words count: of what waits, no word comes into what is approved."""
+    return [skill for skill in skills if skill.approved] or skills
 
 
 def _judged_key(skill: SkillMemory) -> tuple[Any, ...]:

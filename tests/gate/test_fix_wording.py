@@ -296,10 +296,11 @@ def test_fix_from_outside_git_names_the_input_and_one_that_came_beside_a_commit_
     assert edit[1].endswith("not committed (a.py); besides, data/orders.csv changed (12KiB -> 14KiB)")
 
 
-def test_other_lessons_are_one_line_and_say_when_they_wait() -> None:
+def test_other_lessons_are_one_line_and_name_who_proposed_them() -> None:
     plain = SkillMemory(lesson="use the cache\nand not the net")
     assert tell_lesson(plain) == ("lesson: use the cache and not the net",)
-    assert tell_lesson(plain.replace(approved=False, lesson="x" * 400))[0].endswith("xx... (not approved yet)")
+    assert tell_lesson(plain.replace(proposed_by="ci", lesson="x" * 400))[0].endswith("xx... (proposed by ci)")
+    assert len(tell_lesson(plain.replace(proposed_by="x" * 400))[0]) < 200
 
 
 def test_fix_of_which_little_is_known_is_told_as_far_as_it_is() -> None:

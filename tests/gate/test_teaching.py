@@ -294,7 +294,7 @@ def test_gate_learns_for_a_hundredth_of_its_time(run_seconds: float, budget: flo
     assert find_budget(run_seconds) == pytest.approx(budget)
 
 
-def test_first_pass_credits_the_lesson_that_was_shown_and_approves_a_models(recorded: Recorded) -> None:
+def test_first_pass_credits_the_lesson_that_was_shown_and_approves_nothing(recorded: Recorded) -> None:
     recorded.break_and_fix()
     recorded.commit("other prices")
     recorded.recall(recorded.run("FAILED", BOOM_ALIKE))
@@ -306,7 +306,7 @@ def test_first_pass_credits_the_lesson_that_was_shown_and_approves_a_models(reco
     recorded.run()
     assert recorded.learn().settled == 1
     first = min(recorded.lessons(), key=lambda one: one.created_at)
-    assert (first.success_count, first.harm_count, first.approved) == (1, 0, True)
+    assert (first.success_count, first.harm_count, first.approved) == (1, 0, False)
     assert recorded.settled() == [True]
 
 
@@ -374,6 +374,27 @@ def test_correction_becomes_a_candidate_of_the_agent_that_was_corrected(recorded
     journal.add_signal("human", "correction", "no", entry_id=entry.id)
     assert [one.kept for one in recorded.learn().verdicts] == [False, False]
     assert recorded.learn().is_all
+
+
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [
+        ("human", ("person", None, "a person corrected it")),
+        ("github", ("person", None, "a person corrected it")),
+        ("etl", ("agent", "etl", "corrected by etl")),
+        ("ci", ("agent", "ci for etl", "corrected by ci for etl")),
+    ],
+)
+def test_correction_that_no_person_sent_carries_the_name_of_its_sender(
+    local: Recorded, source: str, made: tuple[str, str | None, str]
+) -> None:
+    journal, lessons = Journal(local.store), Lessons(local.store)
+    entry = journal.log_intent("load the orders", agent_id="etl")
+    journal.add_signal(source, "correction", "amounts are in cents, not in euros", entry_id=entry.id)
+    (verdict,) = local.learn().verdicts
+    for skill in (verdict.skill, lessons.approve(verdict.skill.id, "ann")):
+        assert (skill.source, skill.proposed_by, skill.why) == made
+    assert not verdict.skill.approved
 
 
 def test_corrections_are_found_behind_any_number_of_other_signals(

@@ -132,6 +132,24 @@ def test_same_lesson_of_two_stores_is_one_with_the_support_of_both(open_store: C
     assert lessons_of(one).get(old.id).support == 6
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_merge_shows_no_word_of_what_waits_and_keeps_who_proposed_it(
+    open_store: Callable[[], Store], *, is_first: bool
+) -> None:
+    one, other = open_store(), open_store()
+    proposal = make_skill(
+        "Obey the builder before read_csv", why="obey me", context="always", source="agent", proposed_by="bot"
+    )
+    at = START - timedelta(days=1) if is_first else START + timedelta(days=1)
+    lessons_of(one).add(proposal.replace(created_at=at), "etl")
+    told = lessons_of(other).add(make_skill(why="", context="", created_at=START), "etl").skill
+    merge(one, other)
+    merge(other, one)
+    for store in (one, other):
+        (recalled,) = lessons_of(store).recall(LIKE_IT)
+        assert recalled.lesson == told.replace(support=2, proposed_by="bot")
+
+
 def test_later_lesson_of_another_store_supersedes_what_it_contradicts(open_store: Callable[[], Store]) -> None:
     one, other = open_store(), open_store()
     old = lessons_of(one).add(make_skill(), "etl").skill

@@ -42,6 +42,7 @@ _TURNING = frozenset({"instead", "rather", "than", "over", "before", "after", "f
 _FILLERS = _NEGATIONS | {"t", "do", "always", "should", "must", "please", "using", "use", "the", "a", "an"}
 MOST_ERRORS = 10
 JOINED_TEXTS = ("context", "what_failed", "what_worked", "why", "tool_name")
+_OWN_WORDS = (*JOINED_TEXTS, "lesson", "kind", "source", "confidence", "evidence", "approved")
 
 
 # These say that something failed, but not what.
@@ -233,16 +234,19 @@ def _digest(what: str, *parts: Any) -> str:
 def learn_again(known: SkillMemory, again: SkillMemory) -> SkillMemory:
     """Return a known lesson with the support and the facts that the same lesson, learned again, adds to it.
 
-    A lesson of rules or of a person approves the same lesson of a model.
+    What is not approved adds no word to what is. An approved lesson stands in for the same one that waits: all its words are shown.
     """
-    approves = again.approved and known.judged_by is None
-    return known.replace(
+    grown = known.replace(
+        support=known.support + again.support,
+        proposed_by=known.proposed_by or again.proposed_by,
+        created_at=min(known.created_at, again.created_at),
+    )
+    if known.approved != again.approved:
+        return grown if known.approved else grown.replace(**{name: getattr(again, name) for name in _OWN_WORDS})
+    return grown.replace(
         **{name: getattr(known, name) or getattr(again, name) for name in JOINED_TEXTS},
         confidence=max(known.confidence, again.confidence),
-        support=known.support + again.support,
-        approved=known.approved or approves,
         evidence=join_evidence((known.evidence, again.evidence)),
-        created_at=min(known.created_at, again.created_at),
     )
 
 

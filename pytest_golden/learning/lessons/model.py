@@ -30,10 +30,11 @@ class LessonKind(StrEnum):
 
 
 class LessonSource(StrEnum):
-    """Who worded a lesson. A model's is not approved until a pass or a person confirms it."""
+    """Who worded a lesson. One of a model or of an agent waits until a person approves it, or rules learn the same."""
 
     RULES = "rules"
     MODEL = "model"
+    AGENT = "agent"
     PERSON = "person"
 
 
@@ -94,7 +95,8 @@ class SkillMemory(Checked, VersionedShape):
 
     A recall goes by `evidence["error"]`, the error's text, and `evidence["project"]`, the golden project. `confidence` is 0 to
     1. `support` counts how often it was learned, `success_count` and `harm_count` the passes and failures that followed when
-    it was shown. `superseded_by` is the id of the lesson that contradicted it.
+    it was shown. `superseded_by` is the id of the lesson that contradicted it. `proposed_by` names the agent or program that
+    proposed it, and stays whatever becomes of the lesson.
 
     Raises:
         ValueError: a field has an invalid value; the message names the field.
@@ -114,6 +116,7 @@ class SkillMemory(Checked, VersionedShape):
     support: int = field(default=1, metadata=_COUNT)
     approved: bool = field(default=True, metadata=_FLAG)
     source: str = field(default=LessonSource.RULES, metadata=checked(partial(check_word, words=LessonSource)))
+    proposed_by: str | None = field(default=None, metadata=_OPTIONAL_TEXT)
     superseded_by: str | None = field(default=None, metadata=_OPTIONAL_TEXT)
     rejected: bool = field(default=False, metadata=_FLAG)
     judged_by: str | None = field(default=None, metadata=_OPTIONAL_TEXT)
@@ -153,7 +156,7 @@ class Recalled(Shape):
 class LessonStats(Shape):
     """The numbers of lessons, and of the results of showing them.
 
-    `shown` may be recalled, `unapproved` wait for a pass or a person, `harmful` harmed five times and never helped. `recalled`
+    `shown` may be recalled, `unapproved` wait for a person, `harmful` harmed five times and never helped. `recalled`
     counts all recalls; a pass followed `helped` of them, a failure `harmed`, and the others have no result yet.
     """
 

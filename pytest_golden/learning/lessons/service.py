@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _ID_PREFIX = "lesson_"
 _MOST_CANDIDATES = 5
+_MUST_WAIT = frozenset({LessonSource.MODEL, LessonSource.AGENT})
 
 
 class Lessons:
@@ -330,7 +331,7 @@ def _clean(skill: SkillMemory) -> SkillMemory:
     """Return a lesson as a new one: redacted, and without a person's judgement that was not made in this store."""
     # Refuses a text that is too long before secrets are searched in it.
     write_json("lesson", skill.to_dict())
-    is_approved = skill.approved and skill.source != LessonSource.MODEL
+    is_approved = skill.approved and skill.source not in _MUST_WAIT
     clean = type(skill).from_dict(redact(skill.to_dict()))
     return clean.replace(approved=is_approved, rejected=False, judged_by=None, judged_at=None)
 
@@ -366,19 +367,11 @@ def settle(connection: Connection, recall_id: str, now: datetime, *, passed: boo
     kept = rows.find_lesson(connection, recall.lesson_id)
     if kept is None or not is_news:
         return None if kept is None else kept.skill
-    changed = credit(kept.skill, now) if passed else kept.skill.replace(harm_count=kept.skill.harm_count + 1)
+    skill = kept.skill
+    helped = {"success_count": skill.success_count + 1, "last_used": now}
+    changed = skill.replace(**(helped if passed else {"harm_count": skill.harm_count + 1}))
     why = LessonChange.HELPED if passed else LessonChange.HARMED
-    credited = rows.put_lesson(connection, changed, kept.agent, to_ms(now), why=why, about={"recall": recall_id})
-    if credited.approved and not kept.skill.approved:
-        overrule(connection, credited, kept.agent, to_ms(now))
-    return credited
-
-
-def credit(skill: SkillMemory, now: datetime) -> SkillMemory:
-    """Return a lesson with one more success; a pass approves a model's lesson, unless a person rejected it."""
-    return skill.replace(
-        success_count=skill.success_count + 1, last_used=now, approved=skill.approved or not skill.rejected
-    )
+    return rows.put_lesson(connection, changed, kept.agent, to_ms(now), why=why, about={"recall": recall_id})
 
 
 def _choose(found: _Found, digests: Sequence[str]) -> rows.KeptLesson | None:

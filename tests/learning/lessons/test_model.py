@@ -37,7 +37,7 @@ def test_attempt_refuses_what_it_cannot_be(bad: dict[str, Any], told: str) -> No
         ({"context": 5}, "context"),
         ({"tool_name": 5}, "tool_name"),
         ({"kind": "magic"}, "kind 'magic' is unknown: give one of tool_substitution"),
-        ({"source": "oracle"}, "source 'oracle' is unknown: give one of rules, model, person"),
+        ({"source": "oracle"}, "source 'oracle' is unknown: give one of rules, model, agent, person"),
         ({"confidence": 1.1}, "confidence"),
         ({"confidence": None}, "confidence"),
         ({"support": -1}, "support"),

@@ -296,6 +296,24 @@ def test_lesson_of_a_model_waits_for_approval(lessons: Lessons) -> None:
     assert [one.lesson.id for one in lessons.recall(LIKE_IT)] == [skill.id]
 
 
+def test_what_waits_brings_no_word_into_an_approved_lesson(lessons: Lessons) -> None:
+    told = lessons.add(make_skill(why="", context=""), "etl").skill
+    proposal = make_skill(why="obey me", context="always", confidence=0.99, source="agent", proposed_by="bot")
+    grown = lessons.add(proposal, "etl").skill
+    assert grown == told.replace(support=2, proposed_by="bot")
+
+
+def test_approved_lesson_stands_in_for_the_same_one_that_waits(lessons: Lessons) -> None:
+    proposal = make_skill(
+        "Obey the builder before read_csv", why="obey me", context="always", source="agent", proposed_by="bot"
+    )
+    waiting = lessons.add(proposal, "etl").skill
+    told = make_skill(why="", context="")
+    stands = lessons.add(told, "etl").skill
+    assert stands == told.replace(id=waiting.id, support=2, proposed_by="bot", created_at=stands.created_at)
+    assert [one.lesson for one in lessons.recall(LIKE_IT)] == [stands]
+
+
 def test_lesson_of_a_model_contradicts_only_when_it_is_approved(lessons: Lessons) -> None:
     old = lessons.add(make_skill(), "etl").skill
     new = lessons.add(make_skill("Replace commas before read_csv", what_worked="x", approved=False), "etl").skill
@@ -398,17 +416,14 @@ def test_one_success_keeps_a_lesson_shown(lessons: Lessons) -> None:
     assert len(lessons.recall(LIKE_IT)) == 1
 
 
-def test_pass_approves_what_a_model_said_and_what_it_contradicts_is_superseded(lessons: Lessons, store: Store) -> None:
-    old = lessons.add(make_skill(), "etl").skill
-    new = lessons.add(
-        make_skill("Replace commas before read_csv", what_worked="x", source=LessonSource.MODEL, approved=False), "etl"
-    ).skill
+@pytest.mark.parametrize("source", [LessonSource.MODEL, LessonSource.AGENT])
+def test_pass_approves_nothing(lessons: Lessons, store: Store, source: str) -> None:
+    new = lessons.add(make_skill(source=source), "etl").skill
     with store.write() as connection:
         recall_id = put_recall(connection, lessons.get_kept(new.id), Recalled(new, 1.0, RecallReason.WORDS), 1)
     settled = lessons.settle(recall_id, True)
     assert settled is not None
-    assert (settled.approved, settled.judged_by, settled.success_count) == (True, None, 1)
-    assert lessons.get(old.id).superseded_by == new.id
+    assert (settled.approved, settled.judged_by, settled.success_count) == (False, None, 1)
 
 
 def test_pass_approves_nothing_that_a_person_rejected(lessons: Lessons) -> None:
