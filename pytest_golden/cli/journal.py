@@ -25,6 +25,7 @@ from pytest_golden.gate.pruning_store import PruneOrder, prune_store
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.checks.heartbeat import Heartbeat
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, SignalType
+from pytest_golden.journal.rules import is_reserved, name_reserved
 from pytest_golden.regression.wording import count_of, format_size
 
 if TYPE_CHECKING:
@@ -124,7 +125,9 @@ def _log_outcome(arguments: argparse.Namespace) -> int:
 
 
 def _declare_signal(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="The sender, such as ci; human is a person's judgement.")
+    parser.add_argument(
+        "source", metavar="SOURCE", help=f"The sender, such as ci; {name_reserved()} only for a person."
+    )
     parser.add_argument("type", metavar="TYPE", help=f"One of {', '.join(SignalType)}.")
     parser.add_argument("summary", metavar="SUMMARY", help="The message, for people.")
     parser.add_argument("--data", metavar="JSON", help="An object to compare hints with.")
@@ -134,11 +137,15 @@ def _declare_signal(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--session", metavar="KEY", help="The session that it belongs to.")
     parser.add_argument("--external-id", metavar="ID", help="The source's own id; the same id takes effect once.")
+    options.add_options(parser, "--as-person")
 
 
 def _add_signal(arguments: argparse.Namespace) -> int:
     """Record a signal, which answers the expectation that it matches."""
     data = None if arguments.data is None else _read_json("--data", arguments.data)
+    if is_reserved(arguments.source):
+        own = "give your own name as the source: `golden journal signal NAME TYPE SUMMARY --agent NAME`"
+        options.check_person(arguments, f"a signal from {arguments.source}", own)
     with open_journal(arguments, makes=True) as journal:
         signal = journal.add_signal(
             arguments.source,
@@ -167,15 +174,14 @@ def _declare_assess(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("entry", metavar="ID", help="The entry.")
     parser.add_argument("assessment", metavar="ASSESSMENT", help=f"One of {words}.")
     parser.add_argument("--notes", metavar="TEXT", help="Why.")
-    options.add_options(parser, "--by")
+    options.add_options(parser, "--by", "--as-person")
 
 
 def _assess(arguments: argparse.Namespace) -> int:
     """Record a person's judgement of an entry, which overrides all rules; the last one wins."""
+    by = options.find_person(arguments, "assessing an entry")
     with open_journal(arguments) as journal:
-        entry = journal.assess(
-            arguments.entry, arguments.assessment, arguments.notes, by=options.find_person(arguments)
-        )
+        entry = journal.assess(arguments.entry, arguments.assessment, arguments.notes, by=by)
     return _tell_entry(entry, arguments)
 
 
@@ -221,10 +227,12 @@ def _declare_import(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Let a heartbeat here run the imported checks: only for a file that you trust.",
     )
+    options.add_options(parser, "--as-person")
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    """Import an export, all or nothing; differing records are merged."""
+    """Import an export, with the words of people in it, all or nothing; differing records are merged."""
+    options.check_person(arguments, "importing a journal")
     file: str | IO[Any] = sys.stdin.buffer if arguments.file == _STANDARD else arguments.file
     if isinstance(file, str) and not Path(file).exists():
         raise SettingsError(f"there is no file {file}; give an export, or - for stdin")

@@ -22,6 +22,7 @@ from pytest_golden.gate.rewording import MODEL_SECONDS, Rewording, reword_lesson
 from pytest_golden.gate.teaching import GateLearner, GateLearning
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.learning.language_model.client import LanguageModel
+from pytest_golden.learning.lessons.recalling import may_be_shown
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.wording import count_of
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from pytest_golden.learning.lessons.model import SkillMemory
     from pytest_golden.storage.store import Store
 
 # How often the progress is shown.
@@ -98,11 +100,10 @@ def _as_json(done: GateLearning, worded: Rewording | None) -> dict[str, Any]:
     results = {name: getattr(done.results, name) for name in ("learned", "passed_over", "unreadable", "left")}
     model = None
     if worded is not None:
-        lessons = [one.to_dict() for one in worded.kept]
-        model = {"lessons": lessons, "refused": worded.refused, "left": worded.left}
+        model = {"lessons": list(map(_tell_lesson, worded.kept)), "refused": worded.refused, "left": worded.left}
     return {
         "results": results,
-        "lessons": [verdict.to_dict() for verdict in done.verdicts],
+        "lessons": [{**verdict.to_dict(), "skill": _tell_lesson(verdict.skill)} for verdict in done.verdicts],
         "breaks": done.breaks,
         "settled": done.settled,
         "left": done.left,
@@ -110,11 +111,16 @@ def _as_json(done: GateLearning, worded: Rewording | None) -> dict[str, Any]:
     }
 
 
+def _tell_lesson(skill: SkillMemory) -> dict[str, Any]:
+    """Return a lesson; of one that waits the id alone, since this command may be typed by an agent."""
+    return skill.to_dict() if may_be_shown(skill) else {"id": skill.id}
+
+
 def _show(console: Console, done: GateLearning, worded: Rewording | None) -> None:
     for line in _tell(done):
         console.print(styled(line))
     for skill in () if worded is None else worded.kept:
-        console.print(styled(f"  {skill.lesson} (in the model's words, waits for approval)"))
+        console.print(styled(f"  {skill.id} (in the model's words, waits for approval)"))
     if worded is not None and worded.left:
         console.print(styled(f"{count_of(worded.left, 'lesson')} the model has not worded yet"))
 
@@ -126,8 +132,9 @@ def _tell(done: GateLearning) -> Iterator[str]:
     told += [f"{count_of(done.settled, 'recall')} settled"] if done.settled else []
     yield f"learned from {', '.join(told)}"
     for verdict in done.verdicts:
+        words = _tell_lesson(verdict.skill).get("lesson", verdict.skill.id)
         waits = "" if verdict.skill.approved else " (waits for approval)"
-        yield f"  {verdict.skill.lesson}{waits if verdict.kept else f' (refused: {verdict.reason})'}"
+        yield f"  {words}{waits if verdict.kept else f' (refused: {verdict.reason})'}"
     if results.unreadable:
         yield f"{count_of(results.unreadable, 'result')} could not be read"
     if results.left:

@@ -1,6 +1,7 @@
 """`golden lessons`: what was learned from failures and their fixes, and a person's word on it.
 
-ID is a lesson's id, or a unique beginning of it. The gate's agent is golden.
+ID is a lesson's id, or a unique beginning of it. The gate's agent is golden. People alone approve, reject and delete lessons, and
+see those that are not shown: at a terminal, or with --as-person.
 
 shown       it may be shown beside a failure
 waits       nobody has approved it yet
@@ -24,7 +25,7 @@ from pytest_golden.cli.trajectory import shorten
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import SettingsError
 from pytest_golden.learning.learned_pages import ListedLesson
-from pytest_golden.learning.lessons.recalling import describe_state
+from pytest_golden.learning.lessons.recalling import describe_state, may_be_shown
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.regression.wording import count_of
 from pytest_golden.values.shape import plain
@@ -44,7 +45,7 @@ _STYLES = {"shown": "green", "waits": "yellow", "harmful": "bold red", "rejected
 _COUNTS = ("learned", "helped", "harmed")
 _TITLES = ("state", "agent", "kind", "lesson", *_COUNTS, "id")
 _MOST_OF_TEXT = 4_000
-_WORDED_BY = {"rules": "rules", "model": "a language model", "person": "a person"}
+_WORDED_BY = {"rules": "rules", "model": "a language model", "agent": "an agent", "person": "a person"}
 _DEFAULT_LIMIT, _MOST = 50, 100_000
 _MOST_TOLD = 20
 _SECONDS_OF_A_DAY = 86_400
@@ -66,7 +67,7 @@ def _open_lessons(arguments: argparse.Namespace) -> Iterator[Lessons]:
 
 
 def _declare_list(parser: argparse.ArgumentParser) -> None:
-    options.add_options(parser, "--agent")
+    options.add_options(parser, "--agent", "--as-person")
     parser.add_argument("--all", action="store_true", help="Include superseded and rejected lessons.")
     options.add_limit_option(parser, _DEFAULT_LIMIT)
 
@@ -76,17 +77,24 @@ def _list(arguments: argparse.Namespace) -> int:
     limit = options.read_limit(arguments.limit, _MOST)
     with _open_lessons(arguments) as lessons:
         kept = lessons.list_kept(arguments.agent, include_superseded=arguments.all, include_rejected=arguments.all)
-    newest = sorted(kept, key=lambda one: (one.skill.created_at, one.skill.id), reverse=True)
-    left_out = max(0, len(newest) - limit)
-    facts = {"lessons": [_as_json(one) for one in newest[:limit]], "left_out": left_out}
-    if not newest:
+    seen = [one for one in kept if _may_see(arguments, one.skill)]
+    newest = sorted(seen, key=lambda one: (one.skill.created_at, one.skill.id), reverse=True)
+    left_out, hidden = max(0, len(newest) - limit), len(kept) - len(seen)
+    facts = {"lessons": [_as_json(one) for one in newest[:limit]], "left_out": left_out, "hidden": hidden}
+    if not kept:
         none = "nothing is learned yet" if arguments.agent is None else "no lesson is this agent's"
         return answer(arguments, facts, none)
-    return answer(arguments, facts, lambda console: _list_lessons(console, newest[:limit], left_out))
+    return answer(arguments, facts, lambda console: _list_lessons(console, newest[:limit], left_out, hidden))
+
+
+def _may_see(arguments: argparse.Namespace, skill: SkillMemory) -> bool:
+    """Tell whether the text of a lesson is for who types the command: an agent would act on one that waits or was rejected."""
+    return may_be_shown(skill) or options.is_person(arguments)
 
 
 def _declare_id(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lesson", metavar="ID", help="The lesson; see below.")
+    options.add_options(parser, "--as-person")
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -94,6 +102,8 @@ def _show(arguments: argparse.Namespace) -> int:
     with _open_lessons(arguments) as lessons:
         kept = lessons.get_kept(arguments.lesson)
         history = lessons.history(kept.skill.id)
+    if not may_be_shown(kept.skill):
+        options.check_person(arguments, f"a lesson that is not shown ({describe_state(kept.skill)})")
     versions = [{"version": one.version, **(one.provenance or {})} for one in history]
     facts = {**_as_json(kept), "history": versions}
     return answer(arguments, facts, lambda console: _print_lesson(console, kept, history))
@@ -115,9 +125,10 @@ def _reject(arguments: argparse.Namespace) -> int:
 
 
 def _judge(arguments: argparse.Namespace, *, approves: bool) -> int:
+    by = options.find_person(arguments, f"{'approving' if approves else 'rejecting'} a lesson")
     with _open_lessons(arguments) as lessons:
         judge = lessons.approve if approves else lessons.reject
-        kept = lessons.get_kept(judge(arguments.lesson, options.find_person(arguments)).id)
+        kept = lessons.get_kept(judge(arguments.lesson, by).id)
     word = "approved" if approves else "rejected"
     told = f"{kept.skill.id}: {word} by {kept.skill.judged_by}: {shorten(kept.skill.lesson)}"
     return answer(arguments, _as_json(kept), told)
@@ -125,6 +136,7 @@ def _judge(arguments: argparse.Namespace, *, approves: bool) -> int:
 
 def _delete(arguments: argparse.Namespace) -> int:
     """Delete a lesson; it may be learned again."""
+    options.check_person(arguments, "deleting a lesson")
     with _open_lessons(arguments) as lessons:
         gone = lessons.delete(arguments.lesson)
     return answer(arguments, {"deleted": gone.to_dict()}, f"{gone.id} deleted: {shorten(gone.lesson)}")
@@ -145,7 +157,7 @@ def _declare_prune(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep", metavar="N", help="Keep only the best N of each agent.")
     parser.add_argument("--harmful", action="store_true", help="Remove harmful lessons.")
-    options.add_options(parser, "--agent")
+    options.add_options(parser, "--agent", "--as-person")
     parser.add_argument("--dry-run", action="store_true", help="Only show what would be removed.")
 
 
@@ -160,14 +172,15 @@ def _prune(arguments: argparse.Namespace) -> int:
         gone = lessons.prune(
             arguments.agent, older_than_days=days, keep=keep, harmful=arguments.harmful, dry_run=arguments.dry_run
         )
-    facts = {"dry_run": arguments.dry_run, "lessons": [skill.to_dict() for skill in gone]}
-    return answer(arguments, facts, lambda console: _tell_pruned(console, gone, is_trial=arguments.dry_run))
+    shown = [skill.to_dict() if _may_see(arguments, skill) else {"id": skill.id} for skill in gone]
+    facts = {"dry_run": arguments.dry_run, "lessons": shown}
+    return answer(arguments, facts, lambda console: _tell_pruned(console, shown, is_trial=arguments.dry_run))
 
 
-def _tell_pruned(console: Console, gone: tuple[SkillMemory, ...], *, is_trial: bool) -> None:
+def _tell_pruned(console: Console, gone: Sequence[dict[str, Any]], *, is_trial: bool) -> None:
     told = count_of(len(gone), "lesson")
     console.print(styled(f"{told} would be removed; nothing was changed" if is_trial else f"{told} removed"))
-    print_list(console, [(skill.id, shorten(skill.lesson)) for skill in gone[:_MOST_TOLD]])
+    print_list(console, [(one["id"], shorten(one.get("lesson", ""))) for one in gone[:_MOST_TOLD]])
     if len(gone) > _MOST_TOLD:
         console.print(styled(f"  and {len(gone) - _MOST_TOLD:,} more", "dim"))
 
@@ -187,7 +200,7 @@ ACTIONS = (
 )
 
 
-def _list_lessons(console: Console, lessons: Sequence[KeptLesson], left_out: int) -> None:
+def _list_lessons(console: Console, lessons: Sequence[KeptLesson], left_out: int, hidden: int) -> None:
     if console.width >= WIDE:
         rows = [_make_row(one) for one in lessons]
         print_listing(console, _TITLES, rows, whole=("state", *_COUNTS, "id"), right=_COUNTS)
@@ -203,6 +216,10 @@ def _list_lessons(console: Console, lessons: Sequence[KeptLesson], left_out: int
         print_listing(console, ("state", "lesson", "id"), narrow, whole=("state", "id"))
     if left_out:
         console.print(styled(f"{left_out:,} more; --limit shows more", "dim"))
+    if hidden:
+        console.print(
+            styled(f"{count_of(hidden, 'lesson')} only for people: at a terminal, or with --as-person", "dim")
+        )
 
 
 def _make_row(kept: KeptLesson) -> tuple[str | Text, ...]:
@@ -227,6 +244,7 @@ def _print_lesson(console: Console, kept: KeptLesson, history: Sequence[KeptLess
         ("state", f"{state}{superseded if state == 'superseded' else ''}"),
         ("agent", kept.agent),
         ("kind", f"{_describe_kind(skill)}, worded by {_WORDED_BY.get(skill.source, skill.source)}"),
+        ("proposed by", skill.proposed_by or ""),
         ("when", skill.context),
         ("what failed", skill.what_failed),
         ("what worked", skill.what_worked),

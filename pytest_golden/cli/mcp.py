@@ -115,14 +115,16 @@ def _read_address(arguments: argparse.Namespace) -> tuple[str, int]:
 def _read_options(arguments: argparse.Namespace) -> Any:
     agent = arguments.agent if arguments.agent is not None else os.environ.get("GOLDEN_AGENT") or None
     from pytest_golden.journal.caller_input import clean_optional
-    from pytest_golden.mcp.workplace import CallerOptions, is_gates_own
+    from pytest_golden.journal.rules import check_free_name
+    from pytest_golden.mcp.workplace import CallerOptions
 
     for name, value in (("--agent", agent), ("--session", arguments.session)):
         with refusing_values():
             clean_optional(name, value)
 
-    if agent is not None and is_gates_own(agent):
-        raise SettingsError(f"--agent {agent}: this name belongs to the gate; use another one")
+    if agent is not None:
+        with refusing_values():
+            check_free_name(agent, "--agent")
     return CallerOptions(agent=agent, session=arguments.session)
 
 

@@ -35,6 +35,10 @@ _MOST_DIGITS = 9
 _INTERRUPTED = 2
 _SHARED: Mapping[str, Mapping[str, Any]] = {
     "--agent": {"metavar": "NAME", "help": "Only this agent (default: all)."},
+    "--as-person": {
+        "action": "store_true",
+        "help": "Speak as a person where there is no terminal, as in a script of your own. Not for agents.",
+    },
     "--by": {"metavar": "NAME", "help": "Who decides (default: the user)."},
     "--json": {"action": "store_true", "help": "Print JSON instead of text."},
     "--manifest": {
@@ -307,8 +311,28 @@ def read_duration(option: str, text: str) -> float:
         return parse_duration(text)
 
 
-def find_person(arguments: argparse.Namespace) -> str:
-    """Return the name of the person who judges: `--by`, else the user."""
+def is_person(arguments: argparse.Namespace) -> bool:
+    """Tell whether a person types the command: at a terminal, or with `--as-person`."""
+    # A program that leaves its own terminal to a command as stdin reads at least its messages.
+    return arguments.as_person or (os.isatty(0) and os.isatty(2))
+
+
+def check_person(arguments: argparse.Namespace, what: str, instead: str = "leave it to a person") -> None:
+    """Let only a person do this; `instead` tells an agent what it may do.
+
+    Raises:
+        SettingsError: nobody sits at a terminal, and `--as-person` is not given.
+    """
+    if not is_person(arguments):
+        raise SettingsError(
+            f"{what} is for people, and nobody is at a terminal here: type it in one, or add --as-person to your own script; "
+            f"if you are an agent, {instead}"
+        )
+
+
+def find_person(arguments: argparse.Namespace, what: str) -> str:
+    """Return the name of the person who judges: `--by`, else the user. Raise as `check_person` does."""
+    check_person(arguments, what)
     if arguments.by is not None:
         return str(arguments.by)
     try:

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-token",
         action="store_true",
-        help="Let everybody on this machine in. Refused if a pipeline could reach the page.",
+        help="Let everybody on this machine in; a person's word still needs the token. Refused if a pipeline could reach the page.",
     )
     parser.add_argument(
         "--public-url", metavar="URL", help="The URL behind a proxy, such as https://ci.example.org/golden."
@@ -133,9 +133,8 @@ def _tell_who_comes_in(options: Any, token: Token, address: str) -> Iterator[str
             "warning: people who come through the proxy must sign in only if it sets Host, X-Forwarded-For or "
             "Forwarded; leave --no-token out unless you know that yours does"
         )
-    if options.demands_token or place.is_behind_proxy:
-        outside = f"{place.scheme}://{place.host}{place.prefix}" if place.is_behind_proxy else address
-        yield from tell_token(token, f"{outside}/sign-in")
+    outside = f"{place.scheme}://{place.host}{place.prefix}" if place.is_behind_proxy else address
+    yield from tell_token(token, f"{outside}/sign-in")
 
 
 def add_listening_options(parser: argparse.ArgumentParser, default_port: int) -> None:

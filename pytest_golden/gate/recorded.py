@@ -170,8 +170,8 @@ class RecordedGates:
         if found is None:
             return FailureExplanation(project=name)
         has_failed = found.result.status.is_failure
-        more = find_known_lessons(self._store, found.result, found.entry_id, keeps=False) if has_failed else ()
-        return FailureExplanation.of(found, more)
+        lessons = find_known_lessons(self._store, found.result, found.entry_id, keeps=False) if has_failed else ()
+        return FailureExplanation.of(found, lessons)
 
 
 def _index(manifest: Manifest | None) -> dict[str, GoldenProjectConfig]:

@@ -155,11 +155,14 @@ class FailureExplanation(Shape):
     known: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, recorded: RecordedResult, more: Iterable[Mapping[str, Any]] = ()) -> FailureExplanation:
-        """Explain a result; `more` is what is known of it besides what is recorded with it."""
+    def of(cls, recorded: RecordedResult, lessons: Iterable[Mapping[str, Any]] = ()) -> FailureExplanation:
+        """Explain a result; `lessons` are those that apply now: a recorded one of which a person may think otherwise by now is left out."""
         result = recorded.result
-        known = [one for one in result.known if one.get("kind") != CHANGED]
+        now = {_name_lesson(one): one for one in lessons}
         changed = next((one for one in result.known if one.get("kind") == CHANGED), None)
+        known = [
+            one for one in result.known if one is not changed and ("lesson" not in one or _name_lesson(one) in now)
+        ]
         told = {_name_lesson(one) for one in known}
         return cls(
             project=result.name,
@@ -171,7 +174,7 @@ class FailureExplanation(Shape):
             failing_step=recorded.failing_step if result.status.is_failure else None,
             output_tail=last_lines(result.output_summary, _LAST_LINES),
             changed_since_last_pass=changed,
-            known=(*known, *(one for one in more if _name_lesson(one) not in told)),
+            known=(*known, *(one for name, one in now.items() if name not in told)),
         )
 
 

@@ -20,13 +20,16 @@ CHECK = "check"
 RESERVED_SOURCES = frozenset({HUMAN, "person", GITHUB, CHECK, "golden", "system"})
 #: Sources of what people say: here, or with a signed comment on GitHub.
 PEOPLE = frozenset({HUMAN, GITHUB})
-# Cyrillic, Greek, Armenian and other letters that are read as those of the reserved names.
+# Digits and letters that are read as others, and those of other scripts that are read as letters of the reserved names.
+_ALIKE = str.maketrans("01l|", "oiii")
 # Source: https://www.unicode.org/Public/security/latest/confusables.txt
-_LOOK_ALIKES = str.maketrans(
-    "\u0430\u03b1\u0251\u0431\u044c\u0185\u0441\u03f2\u1d04\u0501\u0435\u04bd\u0261\u0581\u050d\u04bb\u0570\u0456\u0131\u03b9\u043a\u03ba\u1d0b\u04cf\u0406"
-    "\u043c\u1d0d\u043f\u0578\u03b7\u043e\u03bf\u0585\u0455\ua731\u0442\u03c4\u1d1b\u03c5\u057d\u028b\u0443\u04af\u03b301",
-    "aaabbbcccdeeggghhiiikkklimmnnnooosstttuuuyyyol",
+_FOREIGN = str.maketrans(
+    "\u0430\u03b1\u0431\u044c\u0441\u03f2\u0501\u0435\u04bd\u0581\u050d\u04bb\u0570\u043d\u0456\u03b9\u043a\u03ba\u04cf\u043c\u043f\u0578\u03b7"
+    "\u043e\u03bf\u0585\u0440\u03c1\u0433\u0455\u0442\u03c4\u03c5\u057d\u0443\u04af\u03b3",
+    "aabbccdeegghhhiikkimnnnooopprsttuuyyy",
 )
+# Letters and a symbol that nobody sees.
+_BLANKS = "\u115f\u1160\u2800"
 _LOST = frozenset({ExpectationStatus.UNMET, ExpectationStatus.EXPIRED})
 _ANSWERS = {
     SignalType.POSITIVE: ExpectationStatus.MET,
@@ -153,22 +156,42 @@ def _fold_without_expectations(counts: Counts) -> Assessment:
     return _RESULTS.get(counts.immediate_result, settled)
 
 
-def read_as_seen(name: str) -> str:
-    """Return a name as a person reads it: without case, spaces, accents and what is invisible, look-alikes as Latin letters."""
-    plain = unicodedata.normalize("NFKD", name)
-    letters = (letter for letter in plain if letter.isprintable() and not unicodedata.combining(letter))
-    return "".join("".join(letters).split()).casefold().translate(_LOOK_ALIKES)
+def _read_as_seen(name: str) -> str:
+    """Return the letters of a name as a person reads them, whatever their case, accents, signs and spaces."""
+    plain = unicodedata.normalize("NFKD", name).casefold().translate(_ALIKE)
+    return "".join(filter(_is_seen, plain)).replace("rn", "m")
 
 
-def check_free_source(source: object) -> str:
-    """Return the source if anybody may use it; nothing that a reader does not see disguises a name.
+def _is_seen(sign: str) -> bool:
+    is_symbol = not sign.isascii() and unicodedata.category(sign)[0] == "S"
+    return (sign.isalnum() or is_symbol) and sign not in _BLANKS
+
+
+def is_reserved(name: str) -> bool:
+    """Tell whether a reader could take a name for a reserved one: among Latin letters, a foreign one may stand for any."""
+    seen, reserved = _read_as_seen(name), tuple(map(_read_as_seen, RESERVED_SOURCES))
+    if not any(letter.isascii() for letter in seen):
+        return seen.translate(_FOREIGN) in reserved
+    return any(
+        len(seen) == len(word) and all(a == b or not a.isascii() for a, b in zip(seen, word, strict=True))
+        for word in reserved
+    )
+
+
+def name_reserved() -> str:
+    """Return the reserved names as a part of a sentence."""
+    return ", ".join(sorted(RESERVED_SOURCES))
+
+
+def check_free_name(name: object, field: str = "source") -> str:
+    """Return the name of a source or an agent if anybody may use it; nothing that a reader does not see disguises it.
 
     Raises:
         ValueError: it is reserved, blank or no text.
     """
-    checked = check_text("source", source)
-    if read_as_seen(checked) in RESERVED_SOURCES:
+    checked = check_text(field, name)
+    if is_reserved(checked):
         raise ValueError(
-            f"source {show(checked)} is reserved: {', '.join(sorted(RESERVED_SOURCES))} belong to people and this program; use a name of your own"
+            f"{field} {show(checked)} is reserved: {name_reserved()} belong to people and this program; use a name of your own"
         )
     return checked

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.learning.gate_learning import GATE_AGENT
 from pytest_golden.learning.lessons.likeness import measure_likeness, read_causes, read_features
-from pytest_golden.learning.lessons.model import Recalled, SkillMemory
-from pytest_golden.learning.lessons.recalling import may_be_shown
+from pytest_golden.learning.lessons.model import Recalled
+from pytest_golden.learning.lessons.recalling import is_hidden
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memories import is_typed, list_telling, measure_coverage, words_of
 from pytest_golden.learning.model import MemoryHit
@@ -122,22 +122,12 @@ def _find_memories(
         for hit in hits
         # A tally describes a failure of the gate.
         if hit.memory.namespace != ("outcomes", GATE_AGENT) or hit.memory.value.get("success") is not False
-        if not _is_hidden_lesson(hit, shown)
+        if hit.memory.key not in shown
+        and not is_hidden(hit.memory)
         and (project is None or _is_of(hit, project))
         and measure_coverage(asked.words, words_of(hit.memory.value, hit.memory.key, hit.memory.tags)) >= _LEAST_COVERED
     ]
     return sorted(wanted, key=lambda hit: -hit.score)[:limit]
-
-
-def _is_hidden_lesson(hit: MemoryHit, shown: frozenset[str]) -> bool:
-    """Return whether it is a lesson that is already listed, or that must not be shown."""
-    if hit.memory.namespace[0] != "lessons":
-        return False
-    try:
-        skill = SkillMemory.from_dict(hit.memory.value)
-    except (TypeError, ValueError):
-        return False
-    return hit.memory.key in shown or not may_be_shown(skill)
 
 
 def _is_of(hit: MemoryHit, project: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pytest_golden.clock import iso_utc
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.lessons import store as rows
-from pytest_golden.learning.lessons.recalling import STATES, describe_state
+from pytest_golden.learning.lessons.recalling import SHOWN, STATES, describe_state
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.outcomes import EVERYBODY, OUTCOMES, PLANS
 from pytest_golden.learning.store import find_everywhere, iterate_search, list_newest_keys
@@ -170,9 +170,9 @@ class LearnedPages:
 
 
 def list_of_project(connection: Connection, project: str, limit: int) -> tuple[ListedLesson, ...]:
-    """Return the newest current lessons that a golden project taught, newest first."""
+    """Return the newest lessons that a golden project taught and that are shown, newest first."""
     ids = rows.list_newest_ids(connection, project=storable(project), limit=limit)
-    return tuple(one for one in _read_lessons(connection, ids) if one.state not in _PAST)
+    return tuple(one for one in _read_lessons(connection, ids) if one.state == SHOWN)
 
 
 def _list_lessons(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pytest_golden.clock import utc_now
 from pytest_golden.journal.store import find_default_store
 from pytest_golden.learning import store as rows
+from pytest_golden.learning.lessons.recalling import is_hidden
 from pytest_golden.learning.memories import check_key, check_namespace, draft_memory
 from pytest_golden.learning.model import HybridAnswer, SearchMethod, VectorsError
 from pytest_golden.storage.columns import to_ms
@@ -162,6 +163,8 @@ class MemoryStore:
     def search_memories(self, namespace: Iterable[str], query: str, limit: int = 10) -> tuple[MemoryHit, ...]:
         """Find the memories that contain any word of the query, best first; newest versions only.
 
+        Lessons that may not be shown, because they wait for approval or were rejected, are left out.
+
         Args:
             namespace: the first elements of the namespaces to search; `()` searches all.
             query: words; operators of search languages are text.
@@ -172,11 +175,17 @@ class MemoryStore:
         """
         prefix = check_namespace(namespace)
         check_count("limit", limit, least=1)
+        asked = limit
         with self._store.read() as connection:
-            return rows.search(connection, prefix, query, limit)
+            while True:
+                hits = rows.search(connection, prefix, query, asked)
+                shown = [hit for hit in hits if not is_hidden(hit.memory)]
+                if len(shown) >= limit or len(hits) < asked:
+                    return tuple(shown[:limit])
+                asked *= 2
 
     def hybrid_search(self, namespace: Iterable[str], query: str, limit: int = 10) -> HybridAnswer:
-        """Find memories by words and by meaning, and fuse the two rankings by reciprocal rank.
+        """Find memories by words and by meaning, and fuse the two rankings by reciprocal rank; as there, without hidden lessons.
 
         Missing vectors are made first, as far as there is time; saving a memory never waits for an embedder. Without an
         embedder, or when it returns nothing usable, the search is by words alone, and the answer's notice says why. An

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, JournalError, ManifestError, SettingsError
-from pytest_golden.journal.rules import check_free_source
-from pytest_golden.learning.lessons.recalling import recall_lessons
+from pytest_golden.journal.rules import check_free_name
+from pytest_golden.learning.lessons.recalling import SHOWN, recall_lessons
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.report.gate_report import recorded_report
 from pytest_golden.storage.paging import MOST_ITEMS
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pytest_golden.mcp import tools
     from pytest_golden.mcp.workplace import Caller, Workplace
 
-# `explain_failure` gives the details of one project; colours are for people.
-_NOT_IN_STATUS = frozenset({"steps", "trajectory", "output_colours"})
+# `explain_failure` gives the details of one project, with what is known now; colours are for people.
+_NOT_IN_STATUS = frozenset({"steps", "trajectory", "output_colours", "known"})
 # The entries of a list come without these.
 _NOT_LISTED = frozenset({"signals", "history"})
 
@@ -44,7 +44,7 @@ def log_outcome(place: Workplace, caller: Caller, given: tools.LogOutcome) -> di
 
 def add_signal(place: Workplace, caller: Caller, given: tools.AddSignal) -> dict[str, Any]:
     """Record a signal."""
-    check_free_source(given.source)
+    check_free_name(given.source)
     journal = place.services().journal
     return journal.add_signal(**given.model_dump(), agent_id=caller.agent, session_key=caller.session).to_dict()
 
@@ -56,9 +56,9 @@ def review_journal(place: Workplace, caller: Caller, given: tools.ReviewJournal)
 
 
 def search_lessons(place: Workplace, _: Caller, given: tools.SearchLessons) -> dict[str, Any]:
-    """Find lessons by words, also those that are not approved yet."""
+    """Find lessons by words, only those that may be shown."""
     _refuse_blank("query", given.query)
-    page = place.services().learned.list_lessons(given.query, limit=given.limit)
+    page = place.services().learned.list_lessons(given.query, filter=SHOWN, limit=given.limit)
     return {"lessons": [lesson.to_dict() for lesson in page.items]}
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pytest_golden.journal.expectation_input import EXPECTATION_KEYS
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.journal.review import FILTERS
-from pytest_golden.journal.rules import RESERVED_SOURCES
+from pytest_golden.journal.rules import name_reserved
 from pytest_golden.manifest.kinds import record_schema, suggest
 from pytest_golden.manifest.units import show
 from pytest_golden.mcp.tool_answers import describe_answers
@@ -120,9 +120,7 @@ class AddSignal(Arguments):
     orphan means that nothing waits for it yet. Report only what you saw.
     """
 
-    source: str = Field(
-        description=f"The sender, such as ci or monitoring; {', '.join(sorted(RESERVED_SOURCES))} are reserved."
-    )
+    source: str = Field(description=f"The sender, such as ci or monitoring; {name_reserved()} are reserved.")
     signal_type: str = Field(
         description="The answer to the expectation; a correction means that the work itself was wrong.",
         json_schema_extra={"enum": [str(word) for word in SignalType]},
@@ -146,7 +144,7 @@ class ReviewJournal(Arguments):
 class SearchLessons(Arguments):
     """Find lessons from earlier failures and their fixes, by a few words.
 
-    The answer includes lessons that nobody has approved yet (approved is false): treat those as hints.
+    Lessons that wait for a person's approval are left out. proposed_by names the agent or program that proposed a lesson.
     """
 
     query: str = Field(description="A few words.")
@@ -156,7 +154,7 @@ class SearchLessons(Arguments):
 class Recall(Arguments):
     """Find the lessons for a failure by its text, best first.
 
-    Only approved lessons that match are returned; an empty answer means that nothing is known.
+    Only lessons that match and may be shown are returned; an empty answer means that nothing is known.
     """
 
     text: str = Field(description="The error's text, a traceback, or what you are about to do.")

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.errors import StorageError, StorageTrouble
-from pytest_golden.journal.rules import read_as_seen
-from pytest_golden.learning.gate_learning import GATE_AGENT
+from pytest_golden.journal.rules import is_reserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -114,23 +113,20 @@ def find_caller(context: ServerRequestContext[dict[str, str], Any], options: Cal
     """Return who calls.
 
     Raises:
-        ValueError: the client's name is the gate's own.
+        ValueError: the client's name is one of people and this program.
     """
     agent = options.agent or _name_client(context)
     return Caller(agent, options.session or _find_session(context))
-
-
-def is_gates_own(agent: str) -> bool:
-    """Tell whether a name is read as that of the gate, whose entries no agent may touch."""
-    return read_as_seen(agent) == GATE_AGENT
 
 
 def _name_client(context: ServerRequestContext[dict[str, str], Any]) -> str:
     params = context.session.client_params
     told = "" if params is None else params.client_info.name
     name = _seen(told)[:_LONGEST_NAME]
-    if is_gates_own(name):
-        raise ValueError(f"the client is called {name!r} as the gate itself is: start `golden mcp` with --agent NAME")
+    if is_reserved(name):
+        raise ValueError(
+            f"the client is called {name!r}, and only people and this program may be: start `golden mcp` with --agent NAME"
+        )
     return name or _NAMELESS
 
 

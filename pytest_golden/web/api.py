@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Path, Query
+from fastapi import APIRouter, Depends, FastAPI, Path, Query
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import Request  # noqa: TC002 - FastAPI reads the annotations
 from starlette.routing import Mount
 
 from pytest_golden.clock import utc_now
@@ -22,9 +23,10 @@ from pytest_golden.errors import GoldenError, JournalError
 from pytest_golden.history.recorded_model import ListedProject, ListedRun, ProjectDetails, RecordedResult
 from pytest_golden.journal import review
 from pytest_golden.journal.model import JournalEntry, Signal
-from pytest_golden.journal.rules import check_free_source
+from pytest_golden.journal.rules import check_free_name
 from pytest_golden.learning.learned_pages import CURRENT, LessonDetails, ListedLesson
 from pytest_golden.learning.lessons.model import SkillMemory
+from pytest_golden.learning.lessons.recalling import SHOWN
 from pytest_golden.report.gate_report import make_encodable, recorded_report
 from pytest_golden.storage.paging import DEFAULT_ITEMS, MOST_ITEMS
 from pytest_golden.values.shape_model import model_of
@@ -32,11 +34,11 @@ from pytest_golden.web import schemas
 from pytest_golden.web.access import Refusal
 from pytest_golden.web.boundary import refuse_other_kinds
 from pytest_golden.web.problems import AnsweringHead, answer_options, explain, tell_program
+from pytest_golden.web.visitor import check_person, is_person
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from starlette.requests import Request
     from starlette.responses import Response
 
     from pytest_golden.web.rendering import Site
@@ -55,6 +57,18 @@ Id = Annotated[str, Path(min_length=1, max_length=200, pattern=NO_NUL)]
 Filter = Annotated[str, Query(description="Where entries stand: all, open, success, failure, partial or expired.")]
 Since = Annotated[str | None, Query(max_length=64, description="An age such as `30d`, or a time.")]
 Words = Annotated[str | None, Query(max_length=4_096, pattern=NO_NUL, description="Any of these words.")]
+
+
+async def _check_person(request: Request) -> None:
+    check_person(request)
+
+
+async def _is_person(request: Request) -> bool:
+    return is_person(request)
+
+
+_FOR_PEOPLE = (Depends(_check_person),)
+IsPerson = Annotated[bool, Depends(_is_person)]
 Standing = Annotated[str, Query(description="current, all, shown, waits, harmful, superseded or rejected.")]
 _TOLD = {
     400: "The query or the body has a value that is not allowed.",
@@ -88,7 +102,7 @@ def list_routes(site: Site) -> list[Mount]:
         },
     )
     parts = {_add_gates: "gates", _add_journal: "journal", _add_signals: "journal", _add_writing: "journal"}
-    for add_routes, tag in {**parts, _add_learning: "learning"}.items():
+    for add_routes, tag in {**parts, _add_learning: "learning", _add_judging: "learning"}.items():
         router = _Router(tags=[tag], route_class=_Route)
         add_routes(router, site)
         app.include_router(router)
@@ -188,10 +202,11 @@ class _Router(APIRouter):
         """Declare what is got by its id, or has the problems with these codes."""
         return self.get(path, response_model=_model(kind), responses=problems(*(codes or (404,))))
 
-    def write(self, path: str, kind: Any, *codes: int, status: int = 200) -> Endpoint:
-        """Declare what changes something."""
+    def write(self, path: str, kind: Any, *codes: int, status: int = 200, by_person: bool = False) -> Endpoint:
+        """Declare what changes something, or is a person's word."""
         told = problems(400, 403, *codes, 413, 415)
-        return self.post(path, response_model=_model(kind), status_code=status, responses=told)
+        needs = _FOR_PEOPLE if by_person else ()
+        return self.post(path, response_model=_model(kind), status_code=status, responses=told, dependencies=needs)
 
 
 def _model(kind: Any) -> type[BaseModel]:
@@ -285,7 +300,7 @@ def _add_signals(router: _Router, site: Site) -> None:
     @router.write("/signals", Signal, status=201)
     def add_signal(news: schemas.NewSignal) -> Any:
         """Add a signal. Its source cannot be a person, the gate or GitHub."""
-        check_free_source(news.source)
+        check_free_name(news.source)
         with _refusing_parts():
             return journal.add_signal(**news.model_dump()).to_dict()
 
@@ -295,16 +310,19 @@ def _add_writing(router: _Router, site: Site) -> None:
 
     @router.write("/entries", JournalEntry, status=201)
     def log_intent(told: schemas.NewEntry) -> Any:
-        """Log an intent, before the work begins."""
+        """Log an intent, before the work begins. The agent cannot be a person or the gate."""
+        check_free_name(told.agent_id, "agent_id")
         with _refusing_parts():
             return journal.log_intent(**told.model_dump()).to_dict()
 
     @router.write("/entries/{id}/outcome", JournalEntry, 404)
-    def log_outcome(id: Id, told: schemas.NewOutcome) -> Any:  # noqa: A002 - the public name
-        """Log how the work ended, and what is expected now."""
+    def log_outcome(id: Id, told: schemas.NewOutcome, by_person: IsPerson) -> Any:  # noqa: A002 - the public name
+        """Log how the work ended, and what is expected now. Without the token, only of the entry of the agent that is named."""
+        if not by_person:
+            check_free_name(told.agent_id, "agent_id")
         return journal.log_outcome(id, **told.model_dump()).to_dict()
 
-    @router.write("/entries/{id}/assessment", JournalEntry, 404)
+    @router.write("/entries/{id}/assessment", JournalEntry, 404, by_person=True)
     def assess(id: Id, told: schemas.NewAssessment) -> Any:  # noqa: A002 - the public name
         """Record a person's assessment, which overrides all rules."""
         return journal.assess(id, told.assessment, told.notes, by=told.by).to_dict()
@@ -320,7 +338,7 @@ def _refusing_parts() -> Iterator[None]:
 
 
 def _add_learning(router: _Router, site: Site) -> None:
-    learned, lessons = site.services.learned, site.services.lessons
+    learned = site.services.learned
 
     @router.page("/lessons", ListedLesson, "get_lesson")
     def list_lessons(
@@ -329,14 +347,20 @@ def _add_learning(router: _Router, site: Site) -> None:
         filter: Standing = CURRENT,  # noqa: A002 - as the journal's lists have it
         limit: Limit = DEFAULT_ITEMS,
         cursor: Cursor = None,
+        *,
+        by_person: IsPerson,
     ) -> Any:
-        """List the lessons, newest first, or those that have the words, best first."""
+        """List the lessons, newest first, or those that have the words, best first; without the token, those that are shown."""
+        filter = filter if by_person else SHOWN  # noqa: A001 - as above
         return learned.list_lessons(q, agent, filter, limit, cursor).to_dict()
 
     @router.one("/lessons/{id}", LessonDetails)
-    def get_lesson(id: Id) -> Any:  # noqa: A002 - the public name
-        """Get a lesson with its evidence and its history."""
-        return learned.get_lesson(id).to_dict()
+    def get_lesson(id: Id, request: Request) -> Any:  # noqa: A002 - the public name
+        """Get a lesson with its evidence and its history; without the token, one that is shown."""
+        details = learned.get_lesson(id)
+        if details.state != SHOWN:
+            check_person(request)
+        return details.to_dict()
 
     @router.page("/plans", schemas.PLAN, "get_plan")
     def list_plans(q: Words = None, agent: Word = None, limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:
@@ -348,17 +372,26 @@ def _add_learning(router: _Router, site: Site) -> None:
         """Get a plan with the outcome that it was read out of."""
         return learned.get_plan(id).to_dict()
 
-    @router.write("/lessons/{id}/approve", SkillMemory, 404)
+
+def _add_judging(router: _Router, site: Site) -> None:
+    lessons = site.services.lessons
+
+    @router.write("/lessons/{id}/approve", SkillMemory, 404, by_person=True)
     def approve(id: Id, judged: schemas.Judged) -> Any:  # noqa: A002 - the public name
         """Let a person approve a lesson."""
         return lessons.approve(id, judged.by).to_dict()
 
-    @router.write("/lessons/{id}/reject", SkillMemory, 404)
+    @router.write("/lessons/{id}/reject", SkillMemory, 404, by_person=True)
     def reject(id: Id, judged: schemas.Judged) -> Any:  # noqa: A002 - the public name
         """Let a person reject a lesson: it is not shown, and not learned again."""
         return lessons.reject(id, judged.by).to_dict()
 
-    @router.delete("/lessons/{id}", response_model=model_of(SkillMemory), responses=problems(400, 403, 404))
+    @router.delete(
+        "/lessons/{id}",
+        response_model=model_of(SkillMemory),
+        responses=problems(400, 403, 404),
+        dependencies=_FOR_PEOPLE,
+    )
     def delete(id: Id) -> Any:  # noqa: A002 - the public name
         """Delete a lesson with all its versions, and give what it was."""
         return lessons.delete(id).to_dict()

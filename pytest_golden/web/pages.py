@@ -18,11 +18,12 @@ from pytest_golden.clock import utc_now
 from pytest_golden.journal.model import Assessment, RoutedBy
 from pytest_golden.journal.review import ALL, FILTERS, parse_timestamp
 from pytest_golden.learning.learned_pages import CURRENT, LESSON_FILTERS
+from pytest_golden.learning.lessons.recalling import SHOWN
 from pytest_golden.storage.paging import DEFAULT_ITEMS
 from pytest_golden.web.access import Refusal
 from pytest_golden.web.drawing import MOST_STEP_BARS, lay_out_steps, plot_runs, stack_periods
 from pytest_golden.web.problems import asked, named
-from pytest_golden.web.visitor import SIGN_IN
+from pytest_golden.web.visitor import SIGN_IN, check_person, is_person
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
     # What a page shows: the values of its template.
     Read = Callable[[Services, Request], dict[str, Any]]
+    # What a form does.
+    Act = Callable[[Request, Mapping[str, str]], Response]
 
 #: The periods of the summary; blank is all time.
 SPANS = (("", "all time"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"), ("365d", "a year"))
@@ -62,11 +65,16 @@ def list_routes(site: Site) -> Iterator[Route]:
         "/lessons/{lesson}/reject": _judge_lesson,
         "/lessons/{lesson}/delete": _delete_lesson,
     }.items():
-        yield Route(path, form_action(site, partial(act, site)), methods=["POST"])
+        yield Route(path, form_action(site, partial(_act_for_person, partial(act, site))), methods=["POST"])
     signing = _SignInPages(site)
     yield Route(SIGN_IN, signing.show, methods=["GET"])
     yield Route(SIGN_IN, form_action(site, signing.sign_in), methods=["POST"])
     yield Route("/sign-out", form_action(site, signing.sign_out), methods=["POST"])
+
+
+def _act_for_person(act: Act, request: Request, fields: Mapping[str, str]) -> Response:
+    check_person(request)
+    return act(request, fields)
 
 
 def _show_overview(services: Services, request: Request) -> dict[str, Any]:
@@ -162,12 +170,17 @@ def _show_summary(services: Services, request: Request) -> dict[str, Any]:
 
 def _list_lessons(services: Services, request: Request) -> dict[str, Any]:
     words, standing = asked(request, "q"), asked(request, "filter") or CURRENT
+    if not is_person(request):
+        standing = SHOWN
     page = services.learned.list_lessons(words, filter=standing, cursor=asked(request, "cursor"))
     return {"page": page, "standings": LESSON_FILTERS, "chosen": {"q": words, "filter": standing}}
 
 
 def _show_lesson(services: Services, request: Request) -> dict[str, Any]:
-    return {"details": services.learned.get_lesson(named(request, "lesson"))}
+    details = services.learned.get_lesson(named(request, "lesson"))
+    if details.state != SHOWN:
+        check_person(request)
+    return {"details": details}
 
 
 def _list_plans(services: Services, request: Request) -> dict[str, Any]:
@@ -218,9 +231,7 @@ def _delete_lesson(site: Site, request: Request, _: Mapping[str, str]) -> Respon
     return RedirectResponse(site.renderer.url("lessons"), _SEE_OTHER)
 
 
-def form_action(
-    site: Site, act: Callable[[Request, Mapping[str, str]], Response]
-) -> Callable[[Request], Awaitable[Response]]:
+def form_action(site: Site, act: Act) -> Callable[[Request], Awaitable[Response]]:
     """Return the endpoint of a form: it calls `act` with the form's fields, in a worker thread.
 
     A form without the token that its page was given is refused with 403, a body that is not a form with 415.

@@ -19,6 +19,7 @@ from pytest_golden.clock import iso_utc
 from pytest_golden.redaction.escapes import strip_escapes
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.web.drawing import make_visible, show_cells, show_gate_cells, show_minute, show_run_cells
+from pytest_golden.web.visitor import is_person
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -178,7 +179,6 @@ class Renderer:
 
     def __init__(self, options: ServeOptions, doorkeeper: Doorkeeper) -> None:
         self._options = options
-        self._doorkeeper = doorkeeper
         self._sessions = doorkeeper.sessions
         self._templates = Environment(
             loader=PackageLoader("pytest_golden.web"),
@@ -196,7 +196,7 @@ class Renderer:
             current="",
             form_token="",
             is_inside=False,
-            signs_out=False,
+            is_person=False,
         )
 
     def url(self, *parts: str, **query: Any) -> str:
@@ -211,7 +211,7 @@ class Renderer:
         begun = visit or self._sessions.begin_visit()
         values["form_token"] = self._sessions.sign_form(begun)
         values.setdefault("is_inside", True)
-        values["signs_out"] = self._doorkeeper.demands_token(request.headers, request.headers.get("host", ""))
+        values["is_person"] = is_person(request)
         response = HTMLResponse(self._templates.get_template(template).render(values), status)
         if visit is None:
             self._sessions.set_visit(response, begun)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.datastructures import Headers
+    from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import Scope
 
@@ -30,6 +31,7 @@ _PROGRAM_FOLDERS = ("/api/", "/events")
 _MOST_WRONG_TOKENS = 10
 # Headers that proxies add: a request with one of them comes from another machine.
 _FORWARDING = ("x-forwarded", "forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
+_IS_PERSON = "golden.is_person"
 _SESSION_SECONDS = 12 * 60 * 60
 _MOST_SIGNED_OUT = 10_000
 
@@ -58,15 +60,17 @@ class Doorkeeper:
         return self._options.demands_token or (self._place.is_behind_proxy and is_forwarded)
 
     def check(self, scope: Scope, headers: Headers, path: str, host: str) -> None:
-        """Let a request pass.
+        """Let a request pass, and note in its scope whether a person sends it: somebody who has the token.
 
         Raises:
             Refusal: it needs a token, or has a wrong one. A browser is redirected to the page that asks for the token.
         """
-        if path in _OPEN_PATHS or path.startswith(_OPEN_FOLDERS) or not self.demands_token(headers, host):
+        scope[_IS_PERSON] = False
+        if path in _OPEN_PATHS or path.startswith(_OPEN_FOLDERS):
             return
         is_right = self._bearers.is_right(headers, self.find_address(scope, headers))
-        if is_right or self.sessions.is_open(cookie_parser(headers.get("cookie", ""))):
+        scope[_IS_PERSON] = is_right or self.sessions.is_open(cookie_parser(headers.get("cookie", "")))
+        if scope[_IS_PERSON] or not self.demands_token(headers, host):
             return
         is_program = path.startswith(_PROGRAM_FOLDERS) or "authorization" in headers
         if is_program or scope["method"] not in {"GET", "HEAD"}:
@@ -84,6 +88,22 @@ class Doorkeeper:
             return forwarded.rpartition(",")[2].strip()[:64]
         client = scope.get("client")
         return client[0] if client else ""
+
+
+def is_person(request: Request) -> bool:
+    """Tell whether a person sends a request that the doorkeeper has let pass."""
+    found: bool = request.scope[_IS_PERSON]
+    return found
+
+
+def check_person(request: Request) -> None:
+    """Let only a person do what a request asks for.
+
+    Raises:
+        Refusal: somebody sends it who has not shown the token.
+    """
+    if not is_person(request):
+        raise ask_for_token("This is for people: sign in, or send the header `Authorization: Bearer TOKEN`.")
 
 
 class Sessions:

@@ -62,6 +62,12 @@ def golden(folder: Path, capsys: pytest.CaptureFixture[str]) -> Golden:
 
 
 @pytest.fixture
+def person(golden: Golden) -> Golden:
+    """Run the command as a person's own script does."""
+    return lambda *words: golden(*words, "--as-person")
+
+
+@pytest.fixture
 def golden_process(folder: Path) -> GoldenProcess:
     """Run the command as a process of its own."""
 

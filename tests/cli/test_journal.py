@@ -330,37 +330,37 @@ def begin(golden: Golden, result: str = "success") -> str:
     return entry
 
 
-def test_a_journal_is_exported_and_imported(golden: Golden, folder: Path) -> None:
+def test_a_journal_is_exported_and_imported(golden: Golden, person: Golden, folder: Path) -> None:
     entry = begin(golden)
     golden("journal", "signal", "ci", "positive", "alone", "--data", '{"pr": 1}')
     told = golden("journal", "export", "j.jsonl")
     assert (told.code, told.out) == (0, "1 entry and 1 orphan written to j.jsonl\n")
-    told = golden("journal", "import", "j.jsonl", "--store", "other.db")
+    told = person("journal", "import", "j.jsonl", "--store", "other.db")
     assert told.out == "1 entry new; 0 merged with what was here; 0 known already; 1 orphan new\n"
-    told = golden("journal", "import", "j.jsonl", "--store", "other.db")
+    told = person("journal", "import", "j.jsonl", "--store", "other.db")
     assert told.out == "nothing new: 1 entry known already\n"
-    golden("journal", "assess", entry, "failure", "--by", "ada")
+    person("journal", "assess", entry, "failure", "--by", "ada")
     assert golden("journal", "export", "j.jsonl", "--json").json == {"file": "j.jsonl", "entries": 1, "orphans": 1}
-    told = golden("journal", "import", "j.jsonl", "--store", "other.db", "--json")
+    told = person("journal", "import", "j.jsonl", "--store", "other.db", "--json")
     assert told.json == {"added": 0, "merged": 1, "unchanged": 0, "orphans": 0}
 
 
-def test_a_journal_goes_through_a_pipe(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_goes_through_a_pipe(golden: Golden, person: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(golden)
     exported = golden("journal", "export").out
     assert json.loads(exported.splitlines()[0])["format"] == "golden-journal"
     assert golden("journal", "export", "-").out == exported
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(exported.encode())))
-    assert golden("journal", "import", "-", "--store", "other.db", "--json").json["added"] == 1
+    assert person("journal", "import", "-", "--store", "other.db", "--json").json["added"] == 1
     assert golden("journal", "export", "--store", "other.db").out == exported
 
 
-def test_a_bad_import_is_refused_with_its_line(golden: Golden, folder: Path) -> None:
+def test_a_bad_import_is_refused_with_its_line(golden: Golden, person: Golden, folder: Path) -> None:
     Path("bad.jsonl").write_text('{"format": "golden-journal", "version": 1}\n{"kind": "entry"}\n')
-    told = golden("journal", "import", "bad.jsonl")
+    told = person("journal", "import", "bad.jsonl")
     assert told.code == 2
     assert told.err == "golden: bad.jsonl: line 2: entry: id is missing; nothing was imported\n"
-    told = golden("journal", "import", "nowhere.jsonl")
+    told = person("journal", "import", "nowhere.jsonl")
     assert (told.code, told.err) == (2, "golden: there is no file nowhere.jsonl; give an export, or - for stdin\n")
     assert golden("journal", "export", "bad.db").code == 0
     Path("mine.txt").write_text("mine")

@@ -28,7 +28,7 @@ def begin(golden: Golden, *words: str) -> str:
     return ran.out.strip()
 
 
-def test_an_entry_goes_from_intent_to_assessment(golden: Golden, folder: Path) -> None:
+def test_an_entry_goes_from_intent_to_assessment(golden: Golden, person: Golden, folder: Path) -> None:
     entry = begin(golden, "--session", "s", "--job", "nightly")
     told = golden("journal", "log-outcome", entry, "success", "--notes", "version 12", "--expect", GREEN)
     assert told.out == f"{entry}: open; 1 open expectation\n"
@@ -37,7 +37,7 @@ def test_an_entry_goes_from_intent_to_assessment(golden: Golden, folder: Path) -
     )
     assert ran.out.endswith(f": by match hint to {entry}, now success; met: CI is green\n")
     assert (
-        golden("journal", "assess", entry, "failure", "--notes", "wrong file", "--by", "ada").out
+        person("journal", "assess", entry, "failure", "--notes", "wrong file", "--by", "ada").out
         == f"{entry}: failure\n"
     )
     with Journal.open(folder / ".golden" / "golden.db") as journal:
@@ -46,7 +46,7 @@ def test_an_entry_goes_from_intent_to_assessment(golden: Golden, folder: Path) -
     assert (kept.immediate_notes, kept.assessment_notes, kept.history[-1].who) == ("version 12", "wrong file", "ada")
 
 
-def test_json_gives_what_was_made(golden: Golden, folder: Path) -> None:
+def test_json_gives_what_was_made(golden: Golden, person: Golden, folder: Path) -> None:
     entry = golden("journal", "log-intent", "deploy", "--json").json
     assert (entry["agent_id"], entry["assessment"], entry["actions"]) == ("golden", "open", [])
     words = [
@@ -64,7 +64,7 @@ def test_json_gives_what_was_made(golden: Golden, folder: Path) -> None:
     assert (len(told["expectations"]), told["actions"]) == (3, ["build"])
     signal = golden("journal", "signal", "chat", "neutral", "x", "--entry", entry["id"], "--json").json
     assert (signal["entry_id"], signal["routed_by"]) == (entry["id"], "entry")
-    assert golden("journal", "assess", entry["id"], "success", "--json").json["assessment"] == "success"
+    assert person("journal", "assess", entry["id"], "success", "--json").json["assessment"] == "success"
     assert golden("journal", "sweep", "--json").json == {"resolved": 0}
 
 
@@ -258,8 +258,12 @@ def test_rules_that_cannot_be_used_are_refused(golden: Golden, folder: Path, con
         ("signal ci positive x --data '[]'", "data must be a mapping"),
         ("signal ci positive x --data '{deep}'", "--data is nested too deeply"),
         ("signal ci positive x --entry entry_none", "the journal has no entry"),
-        ("assess {entry} open", "assessment 'open' is refused"),
-        ("assess entry_none success", "the journal has no entry"),
+        ("assess {entry} open --as-person", "assessment 'open' is refused"),
+        ("assess entry_none success --as-person", "the journal has no entry"),
+        ("signal human positive x --entry {entry}", "is for people, and nobody is at a terminal here"),
+        ("signal 'hum\u0430n' positive x", "give your own name as the source: `golden journal signal NAME"),
+        ("assess {entry} success", "assessing an entry is for people"),
+        ("import", "importing a journal is for people"),
         ("explain signal_none", "the journal has no signal 'signal_none'"),
         ("summary --since yesterday", "--since yesterday is no time"),
         ("summary --since 99999999999999d", "is no time"),

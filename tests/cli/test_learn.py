@@ -249,9 +249,10 @@ def test_correction_of_a_person_waits_for_approval(golden: Golden, gate: Gate) -
         entry = agent.log_intent("load the orders", agent_id="etl")
         agent.add_signal("human", "correction", "amounts are in cents, not in euros", entry_id=entry.id)
     told = golden("learn").out
-    assert "amounts are in cents, not in euros (waits for approval)" in told
+    assert "cents" not in told
     with Store.open(gate.store) as store:
         (skill,) = Lessons(store).list_lessons("etl")
+    assert f"  {skill.id} (waits for approval)" in told
     assert (skill.kind, skill.source, skill.approved, skill.context) == (
         "correction",
         "person",
@@ -276,7 +277,8 @@ def test_model_words_the_lessons_and_what_it_says_waits(golden: Golden, model: M
     said = "After a column was renamed, read it under its new name everywhere, amount first."
     model.behave(says(json.dumps({"lesson": said, "why": "the column was renamed"})))
     told = golden("learn").out
-    assert f"  {said} (in the model's words, waits for approval)" in told
+    assert said not in told
+    assert " (in the model's words, waits for approval)" in told
     assert "read the total column" in str(model.requests[0][2])
     assert golden("learn", "--json").json["model"] == {"lessons": [], "refused": 0, "left": 0}
 

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
         (("--port", "8000"), "--host and --port work only with --http"),
         (("--host", "127.0.0.1"), "--host and --port work only with --http"),
         (("--host", "", "--http"), "--host is empty"),
-        (("--agent", "golden"), "this name belongs to the gate"),
-        (("--agent", " GOLDEN "), "this name belongs to the gate"),
-        (("--agent", "gol\u200bden"), "this name belongs to the gate"),
+        (("--agent", "golden"), "is reserved: "),
+        (("--agent", " GOLDEN "), "is reserved: "),
+        (("--agent", "gol\u200bden"), "is reserved: "),
+        (("--agent", "hum\u0430n"), "is reserved: "),
         (("--agent", ""), "--agent"),
         (("--session", " "), "--session"),
         (("--agent", "x" * 1000), "--agent has 1,000 bytes"),
@@ -49,7 +50,7 @@ def test_bad_input_is_told_in_one_sentence_before_anything_is_served(
 
 def test_the_agent_comes_from_the_environment_too(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOLDEN_AGENT", "golden")
-    assert "this name belongs to the gate" in golden("mcp").err
+    assert "is reserved: " in golden("mcp").err
 
 
 def test_a_newer_store_is_refused(golden: Golden, folder: Path) -> None:

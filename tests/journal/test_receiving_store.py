@@ -381,8 +381,8 @@ def test_no_guess_answers_for_a_check_however_many_there_are(journal: Journal) -
     checked = {"description": "it is online", "expires_minutes": 5, "check": check}
     own = begin(journal, *([checked] * 101), {**checked, "match_hint": {"pr": 1, "sha": "x"}}, session="s")
     told: dict[str, Any] = {"data": {"pr": 1}, "agent_id": "builder"}
-    for more in ({}, {"session_key": "s"}):
-        assert journal.add_signal("ci", "positive", "nice", **told, **more).routed_by == "orphan"
+    for session in (None, "s"):
+        assert journal.add_signal("ci", "positive", "nice", **told, session_key=session).routed_by == "orphan"
     assert journal.add_signal("ci", "positive", "named", **told, entry_id=own.id).expectation_id is None
     assert {one.status for one in journal.get(own.id).expectations} == {"open"}
     free = begin(journal, {"description": "it is read", "expires_minutes": 9}, session="s")

@@ -99,12 +99,9 @@ def taught(place: Workplace) -> Workplace:
     return place
 
 
-def test_an_unapproved_lesson_is_listed_and_not_recalled(taught: Workplace, talk: Talk) -> None:
+def test_an_unapproved_lesson_is_neither_found_nor_recalled(taught: Workplace, talk: Talk) -> None:
     found = talk.ask("search_lessons", query="pandas")["lessons"]
-    assert {(one["lesson"], one["approved"]) for one in found} == {
-        ("Install pandas before the run.", True),
-        ("Pin pandas below 3.", False),
-    }
+    assert [(one["lesson"], one["approved"]) for one in found] == [("Install pandas before the run.", True)]
     told = talk.ask("recall", text=ERROR, project="first_by_letter")
     assert [one["lesson"]["lesson"] for one in told["recalled"]] == ["Install pandas before the run."]
     assert told["recalled"][0]["why"] == "signature"

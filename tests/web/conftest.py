@@ -30,6 +30,12 @@ def form_token(page: str) -> str:
     return found[1]
 
 
+def sign_in(client: TestClient) -> TestClient:
+    """Sign in with the link that the server prints."""
+    assert client.get("/sign-in", params={"token": TOKEN}).status_code == 303
+    return client
+
+
 @pytest.fixture
 def manifest(tmp_path: Path) -> Path:
     return tmp_path / "golden_projects.yaml"
@@ -59,5 +65,5 @@ def visit(services: Services, manifest: Path) -> Visit:
 
 @pytest.fixture
 def client(visit: Visit) -> TestClient:
-    """A client of a site on this machine, where nobody signs in."""
-    return visit()
+    """A client of a site on this machine, where a person has signed in."""
+    return sign_in(visit())

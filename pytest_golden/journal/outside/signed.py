@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_golden.errors import PayloadError, SignatureError
 from pytest_golden.journal.model import SignalType
-from pytest_golden.journal.rules import check_free_source
+from pytest_golden.journal.rules import check_free_name
 from pytest_golden.manifest.units import show
 from pytest_golden.values.checking import check_time, check_word, parse_time
 
@@ -132,7 +132,7 @@ def _read_callback(given: dict[str, Any], body: bytes, now: datetime) -> dict[st
     timestamp = None if created_at is None else parse_time(_CREATED_AT, created_at)
     named = {key: _text(given, key) for key in _NAMES if key in given}
     return {
-        "source": check_free_source(_text(given, "source")),
+        "source": check_free_name(_text(given, "source")),
         "signal_type": check_word("signal_type", _text(given, "signal_type"), SignalType).value,
         "summary": _text(given, "summary"),
         "data": data,

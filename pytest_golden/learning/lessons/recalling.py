@@ -9,9 +9,9 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_golden.learning.lessons import likeness
-from pytest_golden.learning.lessons.model import Recalled, RecallReason
+from pytest_golden.learning.lessons.model import Recalled, RecallReason, SkillMemory
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
-from pytest_golden.learning.lessons.store import find_by_digest, iterate_by_words
+from pytest_golden.learning.lessons.store import LESSONS, find_by_digest, iterate_by_words
 from pytest_golden.learning.memories import is_typed
 from pytest_golden.learning.signature import cause_of, cut_failure, digest_signature, find_origin
 from pytest_golden.redaction.redactor import redact
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.lessons.model import SkillMemory
+    from pytest_golden.learning.model import Memory
 
     # The features of causes by their signatures.
     _Causes = dict[str, likeness.ErrorFeatures]
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 #: A lesson with this many harms and no success is no longer shown.
 MOST_HARMS = 5
 #: The states of a lesson. The last two are final unless a person or a later lesson changes them.
-STATES = ("shown", "waits", "harmful", "superseded", "rejected")
+SHOWN = "shown"
+STATES = (SHOWN, "waits", "harmful", "superseded", "rejected")
 LEAST_LIKENESS = 0.7
 # Scores. A match of another part of a text is less certain than a match of its main cause.
 _OF_A_PART, _OF_A_PROJECT, _TYPED = 0.9, 0.8, 0.75
@@ -78,6 +79,16 @@ def may_be_shown(skill: SkillMemory) -> bool:
     return skill.approved and not skill.rejected and skill.superseded_by is None and not is_harmful(skill)
 
 
+def is_hidden(memory: Memory) -> bool:
+    """Return whether a memory is a lesson that may not be shown."""
+    if memory.namespace[0] != LESSONS:
+        return False
+    try:
+        return not may_be_shown(SkillMemory.from_dict(memory.value))
+    except (TypeError, ValueError):
+        return False
+
+
 def describe_state(skill: SkillMemory) -> str:
     """Return one of `STATES`: whether a lesson is shown, or why not."""
     if skill.rejected:
@@ -86,7 +97,7 @@ def describe_state(skill: SkillMemory) -> str:
         return "superseded"
     if not skill.approved:
         return "waits"
-    return "harmful" if is_harmful(skill) else "shown"
+    return "harmful" if is_harmful(skill) else SHOWN
 
 
 def _find_same(

@@ -6,7 +6,7 @@ import logging
 from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import GoldenError, StorageError
@@ -16,9 +16,9 @@ from pytest_golden.learning.lessons.model import LessonChange, LessonSource, Les
 from pytest_golden.learning.lessons.quality import check_lesson
 from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown, recall_lessons
 from pytest_golden.learning.memories import write_json
-from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import storable, to_ms
+from pytest_golden.storage.store import Store
 from pytest_golden.values.checking import check_any_text, check_count, check_flag, check_seconds, check_text
 
 if TYPE_CHECKING:
@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.learning.lessons.model import Recalled, SkillMemory
-    from pytest_golden.storage.store import Store
+
+    class HasStore(Protocol):
+        """What stands on a store, such as a `MemoryStore`."""
+
+        @property
+        def store(self) -> Store:
+            """Return the store."""
+            ...
 
     # Lessons by a digest.
     _Found = dict[str, tuple[rows.KeptLesson, ...]]
@@ -47,8 +54,8 @@ class Lessons:
     Every method raises `StorageError` when the store cannot be used.
     """
 
-    def __init__(self, store: MemoryStore | Store, *, clock: Callable[[], datetime] | None = None) -> None:
-        self._store = store.store if isinstance(store, MemoryStore) else store
+    def __init__(self, store: HasStore | Store, *, clock: Callable[[], datetime] | None = None) -> None:
+        self._store = store if isinstance(store, Store) else store.store
         self._clock = clock or utc_now
 
     def add(self, skill: SkillMemory, agent: str) -> LessonVerdict:

@@ -11,6 +11,7 @@ import binascii
 import inspect
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -19,6 +20,7 @@ import numpy as np
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import StorageError
 from pytest_golden.learning.language_model.client import AbandonedThreads
+from pytest_golden.learning.lessons.recalling import is_hidden
 from pytest_golden.learning.model import HybridAnswer, MemoryHit, SearchMethod, VectorsError
 from pytest_golden.learning.store import find_by_numbers
 from pytest_golden.learning.vectors import store as stored
@@ -158,9 +160,7 @@ class HybridSearch:
         depth = max(limit, _LEAST_DEPTH)
         by_words = [number for number, _ in find_memories(connection, query, prefix, depth)]
         by_meaning = [number for number, _ in matrix.rank(unit, span, depth)]
-        scores = dict(fuse(by_words, by_meaning)[:limit])
-        found = find_by_numbers(connection, scores)
-        hits = tuple(MemoryHit(found[number], score) for number, score in scores.items() if number in found)
+        hits = tuple(islice(_read_shown(connection, fuse(by_words, by_meaning), limit), limit))
         notices = [missing, f"{count_of(empty, 'memory', 'memories')} there got a vector of zeros" if empty else None]
         return HybridAnswer(hits, SearchMethod.HYBRID, "; ".join(filter(None, notices)) or None)
 
@@ -244,6 +244,15 @@ class HybridSearch:
                 "model in its attribute `model`"
             )
         return unit
+
+
+def _read_shown(connection: Connection, ranked: Sequence[tuple[int, float]], at_once: int) -> Iterator[MemoryHit]:
+    for start in range(0, len(ranked), at_once):
+        scores = dict(ranked[start : start + at_once])
+        found = find_by_numbers(connection, scores)
+        for number, score in scores.items():
+            if number in found and not is_hidden(found[number]):
+                yield MemoryHit(found[number], score)
 
 
 def _explain_missing(amount: int, reason: object) -> str:
