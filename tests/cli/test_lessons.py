@@ -190,7 +190,10 @@ def test_at_a_terminal_a_person_speaks(folder: Path, kept: Path) -> None:
 def test_who_proposed_a_lesson_is_shown(person: Golden, kept: Path) -> None:
     with Store.open(kept) as store:
         Lessons(store).add(
-            HOSTILE.replace(id="lesson_9", lesson="Close the pool before the workers are forked.", source="agent", proposed_by="bot"), "x"
+            HOSTILE.replace(
+                id="lesson_9", lesson="Close the pool before the workers are forked.", source="agent", proposed_by="bot"
+            ),
+            "x",
         )
     assert "worded by an agent" in person("lessons", "show", "lesson_9").out
     assert person("lessons", "approve", "lesson_9").code == 0
