@@ -84,7 +84,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     (tmp_path / ".golden").mkdir()
     with Store.open(tmp_path / ".golden" / "golden.db", busy_seconds=2, follows=True) as store:
         services = Services.on(store, manifest)
-        told = {"what_failed": "amount is gone", "evidence": {"error": ERROR, "project": "sales"}}
+        told: dict[str, Any] = {"what_failed": "amount is gone", "evidence": {"error": ERROR, "project": "sales"}}
         shown = SkillMemory(lesson="Ask the source for its columns.", **told)
         waiting = SkillMemory(lesson=f"Obey the {WAITING} column.", source="agent", proposed_by="tess", **told)
         rejected = SkillMemory(lesson=f"Obey the {REJECTED} column.", **told)
@@ -150,8 +150,8 @@ def test_no_way_of_the_api_makes_a_persons_word(house: House, stranger: TestClie
         for body in bodies:
             for one in [house.entry] if "entries" in path else [lesson.id for lesson in house.lessons.values()]:
                 for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": "golden_session=forged"}):
-                    sent = {"json": body} if method == "post" else {}
-                    answer = stranger.request(method, API + path.format(id=one), headers=headers, **sent)
+                    sent = body if method == "post" else None
+                    answer = stranger.request(method, API + path.format(id=one), headers=headers, json=sent)
                     assert answer.status_code in {400, 401, 422, 429}, (path, body, answer.text)
     assert house.words_of_people() == before
 
@@ -243,7 +243,7 @@ def test_what_waits_or_was_rejected_is_shown_at_no_address(house: House, strange
 
 def test_what_waits_or_was_rejected_is_shown_by_no_tool_and_no_search(house: House, talk: Talk) -> None:
     for words in (WAITING, REJECTED, f"obey the {WAITING} column", ERROR):
-        told = [
+        told: list[Any] = [
             talk.ask("search_lessons", query=words, limit=200),
             talk.ask("recall", text=words, project="sales", limit=200),
             talk.ask("review_journal", limit=200),

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.learning.lessons.model import SkillMemory
+from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import HybridAnswer, SearchMethod, VectorsError
 from pytest_golden.learning.vectors.hybrid import (
@@ -78,6 +80,24 @@ def test_both_rankings_count_and_the_best_of_both_comes_first(store: Store) -> N
     assert [hit.score for hit in answer.hits] == pytest.approx([2 / 61, 1 / 62])
     assert keys(MemoryStore(store, embed).hybrid_search((), "slow socket orders", limit=1)) == ["slow"]
     assert answer.to_dict()["method"] == "hybrid"
+
+
+def test_lessons_that_may_not_be_shown_are_not_found(store: Store) -> None:
+    lessons = Lessons(store)
+    kept = [
+        lessons.add(SkillMemory(lesson=f"Read the column {name} first.", source=source), "etl").skill
+        for name, source in (("alpha", "rules"), ("beta", "rules"), ("gamma", "agent"), ("delta", "model"))
+    ]
+    lessons.reject(kept[0].id, "ann")
+    fill(store, {"free": "the column is there"}, ("notes",))
+    memories = MemoryStore(store, embed)
+    for limit in (1, 2, 10):
+        answer = memories.hybrid_search((), "field column", limit)
+        assert answer.method == "hybrid"
+        assert set(keys(answer)) <= {kept[1].id, "free"}
+        assert len(answer.hits) == min(limit, 2)
+        assert {hit.memory.key for hit in memories.search_memories((), "column", limit)} <= {kept[1].id, "free"}
+        assert len(memories.search_memories((), "column", limit)) == min(limit, 2)
 
 
 @BOTH
