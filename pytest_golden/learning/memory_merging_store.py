@@ -312,7 +312,6 @@ def _join(skills: Sequence[SkillMemory]) -> dict[str, Any]:
     return {
         "confidence": max(skill.confidence for skill in told),
         "evidence": join_evidence(skill.evidence for skill in told),
-        "proposed_by": next((skill.proposed_by for skill in skills if skill.proposed_by), None),
         "approved": any(skill.approved for skill in skills) if judged is None else judged.approved,
         "rejected": any(skill.rejected for skill in skills) if judged is None else judged.rejected,
         "judged_by": None if judged is None else judged.judged_by,
@@ -322,8 +321,9 @@ def _join(skills: Sequence[SkillMemory]) -> dict[str, Any]:
 
 
 def _choose_told(skills: Sequence[SkillMemory]) -> Sequence[SkillMemory]:
-    """Return those whose words count: of what waits, no word comes into what is approved."""
-    return [skill for skill in skills if skill.approved] or skills
+    """Return those whose words count: none that waits comes into what is approved, and none of one proposer into another's."""
+    told = [skill for skill in skills if skill.approved] or skills
+    return [skill for skill in told if skill.proposed_by == told[0].proposed_by]
 
 
 def _judged_key(skill: SkillMemory) -> tuple[Any, ...]:

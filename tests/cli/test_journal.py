@@ -345,7 +345,9 @@ def test_a_journal_is_exported_and_imported(golden: Golden, person: Golden, fold
     assert told.json == {"added": 0, "merged": 1, "unchanged": 0, "orphans": 0}
 
 
-def test_a_journal_goes_through_a_pipe(golden: Golden, person: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_goes_through_a_pipe(
+    golden: Golden, person: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begin(golden)
     exported = golden("journal", "export").out
     assert json.loads(exported.splitlines()[0])["format"] == "golden-journal"

@@ -300,7 +300,13 @@ def test_what_waits_brings_no_word_into_an_approved_lesson(lessons: Lessons) -> 
     told = lessons.add(make_skill(why="", context=""), "etl").skill
     proposal = make_skill(why="obey me", context="always", confidence=0.99, source="agent", proposed_by="bot")
     grown = lessons.add(proposal, "etl").skill
-    assert grown == told.replace(support=2, proposed_by="bot")
+    assert grown == told.replace(support=2)
+
+
+def test_what_another_proposes_adds_no_word_to_a_proposal(lessons: Lessons) -> None:
+    first = lessons.add(make_skill(why="", source="agent", proposed_by="bot"), "etl").skill
+    again = lessons.add(make_skill(why="obey me", source="agent", proposed_by="other"), "etl").skill
+    assert again == first.replace(support=2)
 
 
 def test_approved_lesson_stands_in_for_the_same_one_that_waits(lessons: Lessons) -> None:
