@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.regression.comparison import Comparison, SideRuns
-    from pytest_golden.report.attestation import Judged
+    from pytest_golden.report.attestation import Attestor, Judged
     from pytest_golden.settings import GoldenSettings
     from pytest_golden.verify.gates import BaseCommit, HeadCommit
     from pytest_golden.verify.model import Verification
@@ -83,19 +83,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:
-    attestor: Attestor | None = None
-    if settings.attest is not None:
-        from pytest_golden.report.attestation import Attestor
-
-        attestor = Attestor(manifest)
+    attestor = _make_attestor(settings, manifest)
     head = read_head(manifest.parent)
     try:
         base = find_base(manifest, arguments.base, head)
         checkout = find_checkout(manifest.parent)
     except GoldenError as error:
-        from pytest_golden.verify import model
-
-        return _show(arguments, model.Verification(model.BaseFacts(arguments.base, reason=str(error)), head))
+        return _give_up(arguments, head, str(error))
     floor = arguments.floor or settings.floor
     with PrivateFolder(outside=checkout) as private, ExitStack() as held:
         from pytest_golden.manifest.reader import load_manifest
@@ -105,12 +99,9 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
             place, judge = open_judge(base, manifest, declared, checkout, private.path, clean_environment(os.environ))
             held.enter_context(judge)
         except GoldenError as error:
-            from pytest_golden.verify import model, service
+            from pytest_golden.verify import service
 
-            facts = model.BaseFacts(
-                base.ref, base.commit, base.ref_commit, reason=service.tell_broken_base(error, declared.workspace_root)
-            )
-            return _show(arguments, model.Verification(facts, head))
+            return _give_up(arguments, head, service.tell_broken_base(error, declared.workspace_root), base)
         if settings.store is not None:
             place = use_store(place, settings.store)
         gate = start_gate(place, private.path, "head", ["--golden-base", base.commit, "--golden-floor", floor])
@@ -147,11 +138,31 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
             )
             found = verifier.run()
     if attestor is not None and settings.attest is not None:
-        from pytest_golden.report.report_files import write_report
-
-        text = attestor.make_text(_describe_judged(found), None if found.is_first else base.commit)
-        write_report(settings.attest, text, option="--attest")
+        _attest(attestor, settings.attest, found, base)
     return _show(arguments, found)
+
+
+def _make_attestor(settings: GoldenSettings, manifest: Path) -> Attestor | None:
+    if settings.attest is None:
+        return None
+    from pytest_golden.report import attestation
+
+    return attestation.Attestor(manifest)
+
+
+def _attest(attestor: Attestor, file: Path, found: Verification, base: BaseCommit) -> None:
+    from pytest_golden.report.report_files import write_report
+
+    text = attestor.make_text(_describe_judged(found), None if found.is_first else base.commit)
+    write_report(file, text, option="--attest")
+
+
+def _give_up(arguments: argparse.Namespace, head: HeadCommit, reason: str, base: BaseCommit | None = None) -> int:
+    """Tell why nothing was compared."""
+    from pytest_golden.verify import model
+
+    ref, commit, ref_commit = (arguments.base, None, None) if base is None else (base.ref, base.commit, base.ref_commit)
+    return _show(arguments, model.Verification(model.BaseFacts(ref, commit, ref_commit, reason=reason), head))
 
 
 def _describe_judged(found: Verification) -> Judged:
