@@ -50,7 +50,7 @@ _CREDENTIALS = """
 """
 _EMPTY_BYTES = 4096
 # Where a system keeps what only root may read, and how deep we look: their other folders may hold very many files.
-_PLACES_OF_SYSTEM = {"/etc": 99, "/var/lib": 1, "/var/log": 2, "/var/spool": 2, "/var/cache": 2}
+_PLACES_OF_SYSTEM = {"/etc": 99, "/var/lib": 1, "/var/spool": 2}
 # The sandbox takes 9,000 arguments, and its time grows with the square of the mounts.
 _MOST_COVERS = 250
 SHARED_MEMORY_BYTES = 2 << 30
@@ -288,16 +288,16 @@ def _list_private(places: Mapping[str, int]) -> Iterator[str]:
             with suppress(OSError):
                 facts = entry.stat(follow_symlinks=False)
                 is_folder = stat.S_ISDIR(facts.st_mode)
-                if facts.st_uid == 0 and _is_closed_to_others(facts):
+                if facts.st_uid == 0 and _is_closed_to_others(entry.path, facts):
                     yield entry.path
                 elif is_folder and depth > 1:
                     pending.append((entry.path, depth - 1))
 
 
-def _is_closed_to_others(found: os.stat_result) -> bool:
-    """Tell whether others may not enter a folder, or read a file that holds anything."""
+def _is_closed_to_others(path: str, found: os.stat_result) -> bool:
+    """Tell whether others may not enter a folder, or read a file, that holds anything."""
     if stat.S_ISDIR(found.st_mode):
-        return not found.st_mode & stat.S_IXOTH
+        return not found.st_mode & stat.S_IXOTH and _holds_anything(path)
     return stat.S_ISREG(found.st_mode) and found.st_size > 0 and not found.st_mode & stat.S_IROTH
 
 

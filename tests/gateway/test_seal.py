@@ -299,6 +299,7 @@ def test_what_only_root_may_read_is_found_as_deep_as_it_is_looked_for(
     (tmp_path / "deep" / "deeper").mkdir(parents=True)
     (tmp_path / "closed").mkdir(mode=0o750)
     (tmp_path / "theirs").mkdir(mode=0o700)
+    (tmp_path / "nothing").mkdir(mode=0o700)
     for path in ("open", "secret", "empty", "closed/below", "deep/secret", "deep/deeper/secret"):
         (tmp_path / path).write_text("" if path == "empty" else "x")
         (tmp_path / path).chmod(0o644 if path == "open" else 0o640)
