@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -45,8 +46,9 @@ _CREDENTIALS = """
     .config/hub .config/glab-cli .aws .azure .config/gcloud .boto .s3cfg .oci .kube .docker .config/containers .terraform.d
     .vault-token .config/op .config/rclone .databrickscfg .snowflake .snowsql .dbt .pgpass .pg_service.conf .my.cnf
     .mylogin.cnf .pypirc .config/pypoetry .npmrc .yarnrc.yml .cargo/credentials .cargo/credentials.toml .gem/credentials
-    .m2/settings.xml .gradle/gradle.properties .kaggle .cache/huggingface/token .claude .claude.json .codex .gemini
-    .mozilla .config/google-chrome .config/chromium .bash_history .zsh_history .python_history .psql_history .mysql_history
+    .m2/settings.xml .gradle/gradle.properties .kaggle .cache/huggingface/token .cache/pytest-golden .claude .claude.json .codex
+    .gemini .mozilla .config/google-chrome .config/chromium .bash_history .zsh_history .python_history .psql_history
+    .mysql_history
 """
 _EMPTY_BYTES = 4096
 # Where a system keeps what only root may read, and how deep we look: their other folders may hold very many files.
@@ -254,7 +256,11 @@ def _holds_anything(folder: str) -> bool:
 
 def find_masked(home: str) -> tuple[str, ...]:
     """List the folders of this machine that a seal replaces: they hold other people's files, sockets and secrets."""
-    candidates = (*_PRIVATE, "/run", home)
+    candidates = [*_PRIVATE, "/run", home]
+    # Runs of other pipelines lie in it. There is none if no such folder can be written.
+    with suppress(FileNotFoundError):
+        temporary = os.path.realpath(tempfile.gettempdir())
+        candidates += [] if any(is_below(temporary, place) for place in candidates) else [temporary]
     return tuple(path for path in candidates if path != "/" and os.path.isdir(path) and not os.path.islink(path))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -207,6 +208,16 @@ def test_masked_are_folders_and_never_the_whole_system_or_a_link(tmp_path: Path)
     assert str(tmp_path) in find_masked(str(tmp_path))
     for unfit in ("/", str(tmp_path / "link"), str(tmp_path / "gone")):
         assert unfit not in find_masked(unfit)
+
+
+def test_temporary_folder_of_the_machine_is_masked_where_no_other_mask_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert str(tmp_path) not in find_masked("/home/me")
+    monkeypatch.setattr("pytest_golden.gateway.seal._PRIVATE", ())
+    assert find_masked("/home/me")[-1] == str(tmp_path)
+    assert find_masked(str(tmp_path)).count(str(tmp_path)) == 1
 
 
 def test_credentials_are_those_that_exist_and_the_folder_of_key_and_token(
