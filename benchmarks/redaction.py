@@ -79,13 +79,14 @@ def milliseconds_per_kb(work: Callable[[str], object], text: str, rounds: int = 
 
 
 def main() -> None:
-    known = Redactor(literals=tuple(f"known-value-{number}" for number in range(10)))
-    print(f"{'ms for each KB':32} {'redact':>8} {'10 known':>9} {'floor':>8}")
+    values = [f"kX{number * 7919:x}-fresh_{number * 104729:x}" for number in range(1, 1001)]
+    known, many = Redactor(literals=tuple(values[:10])), Redactor(literals=tuple(values))
+    print(f"{'ms for each KB':32} {'redact':>8} {'10 known':>9} {'1000':>8} {'floor':>8}")
     for name, text in TEXTS.items():
         whole = text * (MEBIBYTE // len(text))
         floor = milliseconds_per_kb(lambda text: "nowhere" in text.lower(), whole)
-        figures = (milliseconds_per_kb(redact, whole), milliseconds_per_kb(known.text, whole))
-        print(f"{name:32} {figures[0]:8.3f} {figures[1]:9.3f} {floor:8.4f}")
+        figures = [milliseconds_per_kb(work, whole) for work in (redact, known.text, many.text)]
+        print(f"{name:32} {figures[0]:8.3f} {figures[1]:9.3f} {figures[2]:8.3f} {floor:8.4f}")
     print(f"\n{'a secret in every line, or made to be slow, 1 MiB':50} {'redact':>8} {'over 1/8':>9}")
     for piece in (*DENSE, *HOSTILE):
         whole, part = (piece * (size // len(piece)) for size in (MEBIBYTE, MEBIBYTE // 8))

@@ -102,12 +102,14 @@ class Redactor:
     extra: tuple[Callable[[str], str], ...] = ()
     passed: tuple[str, ...] = field(default=(), repr=False)
     _known: KnownValues = field(init=False, repr=False, compare=False)
+    _numbers: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         worth = dict.fromkeys(filter(is_worth_hiding, (*self.literals, *self.passed)))
         words = {value for value in self.passed if is_word(value)}.difference(self.literals)
         known = known_values(tuple(value for value in worth if value not in words), tuple(sorted(words & worth.keys())))
         object.__setattr__(self, "_known", known)
+        object.__setattr__(self, "_numbers", frozenset(filter(str.isdigit, worth)))
 
     def text(self, text: str) -> str:
         """Return the text without its secrets; JSON text stays valid JSON.
@@ -155,7 +157,7 @@ class Redactor:
     def value(self, value: _Value) -> _Value:
         """Return the value without its secrets, of the same type: text, bytes, mappings, sequences and sets, nested.
 
-        Anything else comes back as it is. What is nested deeper than 200 levels, or in itself, becomes the mark.
+        Anything else comes back as it is, but for whole numbers that are known values. What is nested deeper than 200 levels, or in itself, becomes the mark.
         """
         return self._redact_value(value, 0)  # type: ignore[no-any-return]
 
@@ -172,7 +174,7 @@ class Redactor:
 
     def _redact_value(self, value: Any, depth: int) -> Any:
         if type(value) in _WITHOUT_TEXT:
-            return value
+            return MARK if type(value) is int and str(value) in self._numbers else value
         if isinstance(value, str):
             return value if type(value) is not str and hasattr(value, "value") else self.text(value)
         if isinstance(value, bytes | bytearray):

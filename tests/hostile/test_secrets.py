@@ -58,6 +58,7 @@ WAYS: dict[str, Callable[[str], str]] = {
     "url": lambda text: quote(text, safe=""),
     "url twice": lambda text: quote(quote(text, safe=""), safe=""),
     "plus": quote_plus,
+    "number": lambda text: json.dumps({"n": int(text)}),
     "hexadecimal": lambda text: text.encode().hex(),
     "hexadecimal in capitals": lambda text: text.encode().hex().upper(),
     "base64": in_base64,
@@ -90,7 +91,8 @@ def make_secret(kind: str, chance: random.Random) -> str:
     if kind == "words":
         return "-".join("".join(chance.choices(string.ascii_lowercase, k=6)) for _ in range(4))
     made = "".join(chance.choices(ALPHABETS[kind], k=7 if kind == "short" else 28))
-    return f"k{made}7" if kind in {"token", "signs"} else made
+    around = {"token": ("k", "7"), "signs": ("k", "7"), "digits": ("4", "2")}.get(kind, ("", ""))
+    return made.join(around)
 
 
 def hold(template: str, secret: str) -> str:
@@ -133,7 +135,7 @@ def make_files(chance: random.Random) -> tuple[dict[str, str], list[Secret]]:
 
 SCRIPT = """
 cat said.txt; cat said.txt >&2; cat steps.jsonl >> "$GOLDEN_STEPS"; cp said.txt out.txt; cp said.json out.json
-cp said.bin out.bin; test "$1" = pass || exit 3
+cp said.bin out.bin; cp said.txt lines.txt; test "$1" = pass || exit 3
 """
 SAYS_OF_EACH = 10
 
@@ -164,7 +166,8 @@ def lay(root: Path, held: tuple[dict[str, str], dict[str, str], list[Secret]], *
         (folder / "said.bin").write_bytes(b"\0\1\2" * 99 + said.encode())
         steps = [{"name": f"step {one.said}", "error": one.said, one.said: {"x": [one.said]}} for one in some]
         (folder / "steps.jsonl").write_text("".join(f"{json.dumps(step)}\n" for step in steps))
-        outputs = [{"path": "out.txt"}, {"path": "out.json"}, {"path": "out.bin"}]
+        outputs: list[dict[str, Any]] = [{"path": "out.txt"}, {"path": "out.json"}, {"path": "out.bin"}]
+        outputs += [{"path": "lines.txt", "compare": "text", "unordered": True}]
         baselines = root / "golden_baselines" / name
         baselines.mkdir(parents=True, exist_ok=True)
         for output in outputs:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _LEGEND = "(- baseline, + output)"
 _MOST_UNORDERED = 17
+# A secret can go on beyond the lines that are shown.
+_MOST_JOINED = 200
 _KEY_MARK = b"PRIVATE KEY"
 _OF_KEY = re.compile(rb"[A-Za-z0-9+/=]{16}")
 _GIT_ADVICE = "if git did that to the baseline, write `golden_baselines/** -text` into .gitattributes"
@@ -146,10 +148,11 @@ def _write_unordered(found: UnorderedDifference, redact: Redact, *, holds_key: b
     if found.our_lines != found.their_lines:
         yield f"the output has {count_of(found.our_lines, 'line')}, its baseline {count_of(found.their_lines, 'line')}"
     for sign, lines in (("-", found.only_theirs), ("+", found.only_ours)):
+        is_split = _holds_long_secret([line for line, _ in lines[:_MOST_JOINED]], redact)
         for line, count in lines[:_MOST_UNORDERED]:
             times = f"  [{count:,} times more]" if count > 1 else ""
             is_of_key = holds_key and _OF_KEY.search(line.replace(b"\0", b"")) is not None
-            text = NOT_SHOWN if is_of_key else hide(decode(line[:LONGEST_REDACTED]), redact)
+            text = NOT_SHOWN if is_split or is_of_key else hide(decode(line[:LONGEST_REDACTED]), redact)
             yield f"{sign} {cut(show(text), LONGEST_LINE)}{times}"
         if len(lines) > _MOST_UNORDERED:
             yield f"{sign} [... {count_of(len(lines) - _MOST_UNORDERED, 'more line')} ...]"
@@ -222,7 +225,7 @@ def _start_hunk(pair: SideBySide, shown: int, redact: Redact) -> Iterator[str]:
     their_start = pair.theirs.lines_read + 1 if their_first is None else their_first.number
     if not shown or start > shown + 1:
         yield f"@@ -{their_start} +{start} @@"
-    if not _holds_long_secret([line for line, _ in pair.passed], redact):
+    if not _holds_long_secret([line.text for line, _ in pair.passed], redact):
         for line, _ in before:
             yield from _write_line(" ", line, redact)
 
@@ -232,7 +235,7 @@ def _write_window(pair: SideBySide, shown: int, redact: Redact) -> Generator[str
     ours = pair.ours.look(_WINDOW_LINES, _WINDOW_BYTES)
     theirs = pair.theirs.look(_WINDOW_LINES, _WINDOW_BYTES)
     before = [line for line, _ in pair.passed]
-    if _holds_long_secret([*before, *ours], redact) or _holds_long_secret([*before, *theirs], redact):
+    if any(_holds_long_secret([line.text for line in (*before, *lines)], redact) for lines in (ours, theirs)):
         yield NOT_SHOWN
         pair.pass_by(len(ours), len(theirs))
         return ours[-1].number if ours else shown
@@ -297,9 +300,9 @@ def _write_line(sign: str, line: Line, redact: Redact) -> Iterator[str]:
     yield from _write_end(line)
 
 
-def _holds_long_secret(lines: list[Line], redact: Redact) -> bool:
+def _holds_long_secret(lines: list[bytes], redact: Redact) -> bool:
     """Tell whether a secret goes over several lines, of which one by one none would be known."""
-    text = "\n".join(decode(line.text[:LONGEST_REDACTED]) for line in lines)
+    text = "\n".join(decode(line[:LONGEST_REDACTED]) for line in lines)
     return any(redact(one).count("\n") != len(lines) - 1 for one in {text, text.replace("\0", "")}) if lines else False
 
 

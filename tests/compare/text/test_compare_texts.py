@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.compare.comparing import compare_files
+from pytest_golden.compare.showing import NOT_SHOWN
 from pytest_golden.compare.text import text_lines as lines_module
 from pytest_golden.manifest.model import DeclaredOutput
+from pytest_golden.redaction.redactor import Redactor
 from pytest_golden.regression.model import ReasonKind
 
 if TYPE_CHECKING:
@@ -242,6 +244,18 @@ def test_texts_of_any_order_show_what_each_has_more_of(files: Files) -> None:
     ]
     many = files.tell("a.log", text(map(str, range(100))), "", unordered=True)
     assert many.endswith("+ [... 83 more lines ...]")
+
+
+@pytest.mark.parametrize("unordered", [True, False])
+def test_secret_that_is_broken_over_lines_is_not_shown(files: Files, unordered: bool) -> None:
+    redact = Redactor(literals=("correct-horse-battery-staple",)).text
+    broken = "first\ncorrect-\nhorse-bat\ntery-staple\nlast\n"
+    actual, accepted = files.write("view", "a.log", broken), files.write("baselines", "a.log", "other\n")
+    declared = DeclaredOutput("a.log", unordered=unordered)
+    found = compare_files(declared, actual, accepted, shown_as="a.log", redact=redact)
+    assert found is not None
+    assert NOT_SHOWN in found.message
+    assert "horse" not in found.message
 
 
 def test_texts_of_any_order_are_masked_too_and_the_last_line_is_one_like_all(files: Files) -> None:
