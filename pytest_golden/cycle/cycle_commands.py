@@ -19,10 +19,11 @@ from pytest_golden.gateway.model import Ending
 from pytest_golden.gateway.process import Launch, Supervisor
 from pytest_golden.history.git import list_worktrees, run_git
 from pytest_golden.redaction.literals import secret_literals
+from pytest_golden.redaction.passed_values import passed_literals
 from pytest_golden.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import BinaryIO
 
     from pytest_golden.gateway.process import Exit
@@ -46,6 +47,7 @@ def run_command(
     *,
     seconds: float,
     environment: Mapping[str, str],
+    passed: Collection[str] = (),
     scratch: Path,
     log: Path,
     show: Callable[[str], None],
@@ -58,6 +60,7 @@ def run_command(
         folder: where it runs.
         seconds: how long it may take.
         environment: its variables.
+        passed: the names of those whose values are hidden, as all values under secret names are.
         scratch: a private folder for its raw output.
         log: receives the lines of its output, redacted.
         show: receives them too.
@@ -76,7 +79,8 @@ def run_command(
         sealed=False,
         timeout_seconds=max(_LEAST_SECONDS, seconds),
     )
-    follower = _Follower(raw, log, f"{name} | ", Redactor(secret_literals(environment)), show)
+    hidden = passed_literals({variable: value for variable, value in environment.items() if variable in passed})
+    follower = _Follower(raw, log, f"{name} | ", Redactor(secret_literals(environment), passed=hidden), show)
     before = _list_children()
     was_adopting = _adopt_orphans(True)
     supervisor = Supervisor()

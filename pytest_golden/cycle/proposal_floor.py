@@ -94,9 +94,9 @@ class ProposalGuard:
         with suppress(OSError):
             # The proposal may have removed the manifest's folder, in which `setup:` is run.
             file.parent.mkdir(parents=True, exist_ok=True)
-        environment = BaseEnvironment(floor.checkout, tree.root, private, self.environment)
+        passed = manifest.list_passed()
+        environment = BaseEnvironment(floor.checkout, tree.root, private, self.environment, passed)
         pipelines = environment.prepare(file, manifest.setup, self._limit_setup(manifest))
-        passed = frozenset(name for project in manifest.projects for name in project.pass_env)
         root = tree.root / os.path.relpath(floor.root, floor.checkout)
         place = floor.checkout / floor.relative
         head = JudgedHead(floor.checkout, place, root, pipelines.environment, passed, manifest.setup, pipelines.python)
@@ -115,10 +115,12 @@ class ProposalGuard:
         """Run on the base what fails on the proposal. Return the names that fail there for the same reason, and what to say."""
         floor, manifest = self.floor, self.floor.manifest
         file = judge.root / floor.relative
-        environment = BaseEnvironment(floor.checkout, judge.root, private / "before", self.environment)
         try:
             if manifest is None or judge.find_gaps():
                 return (), ()
+            environment = BaseEnvironment(
+                floor.checkout, judge.root, private / "before", self.environment, manifest.list_passed()
+            )
             place = replace(
                 environment.prepare(file, manifest.setup, self._limit_setup(manifest)),
                 judged=floor.checkout,

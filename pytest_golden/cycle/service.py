@@ -323,6 +323,7 @@ class CommandSteps:
             *(name, command, tree.root),
             seconds=self.seconds_left(),
             environment=environment,
+            passed=self.floor.manifest.list_passed() if self.floor.manifest else (),
             scratch=self.scratch,
             log=self._name_beside_state(state.cycle_id, ".log"),
             show=self.show,

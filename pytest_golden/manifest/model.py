@@ -336,6 +336,10 @@ class Manifest(Shape):
         """Find a project by its name."""
         return next((project for project in self.projects if project.name == name), None)
 
+    def list_passed(self) -> frozenset[str]:
+        """Return the names of all variables that projects are passed."""
+        return frozenset(name for project in self.projects for name in project.pass_env)
+
 
 DEFAULT_KEYS = PROJECT_KEYS.without(
     {name: f"{name} cannot have a default; write it in each project" for name in ("name", "path")}

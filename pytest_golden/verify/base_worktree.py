@@ -179,11 +179,10 @@ def open_judge(
     if base.manifest is None:
         return GatePlace(manifest, environment), held
     setup = read_manifest_of(base).setup
-    passed = frozenset(name for project in declared.projects for name in project.pass_env)
     with held:
         tree = BaseWorktree(checkout, private, base.commit, "judge")
         held.callback(tree.close)
-        head = JudgedHead(checkout, manifest, declared.workspace_root, environment, passed, setup)
+        head = JudgedHead(checkout, manifest, declared.workspace_root, environment, declared.list_passed(), setup)
         lay_declarations(tree, head, base.manifest)
         return make_judge(tree, private / "judging", head), held.pop_all()
 
@@ -227,9 +226,8 @@ def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead) -> GatePlace
     python, environment = sys.executable, head.environment
     if find_sources_below(head.checkout):
         # The head is installed here: the judge runs where the base is installed instead, the pipelines run here.
-        python = (
-            BaseEnvironment(head.checkout, tree.root, private, environment).prepare(manifest, head.base_setup).python
-        )
+        made = BaseEnvironment(head.checkout, tree.root, private, environment, head.passed)
+        python = made.prepare(manifest, head.base_setup).python
     if head.python != python:
         options = (*options, f"--golden-python={head.python}")
     kept = {
@@ -319,10 +317,19 @@ class BaseEnvironment:
 
     `checkout` is the head's, `worktree` the base's root. Without a `setup:` it is the head's environment. With one it is a
     virtual environment that also sees the head's packages: the setup installs over them, and the head's stays unchanged.
+    The values of the variables in `passed` are hidden in what the setup prints.
     """
 
-    def __init__(self, checkout: Path, worktree: Path, private: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        checkout: Path,
+        worktree: Path,
+        private: Path,
+        environment: Mapping[str, str],
+        passed: Collection[str] = (),
+    ) -> None:
         self._checkout = checkout
+        self._passed = {name: value for name, value in environment.items() if name in passed}
         self._private = private
         self._environment = dict(environment)
         if "PYTHONPATH" in environment:
@@ -363,6 +370,7 @@ class BaseEnvironment:
             if code is None:
                 process.end()
         if code != 0:
+            gates.hide_in_log(process.log, self._passed)
             is_late = code is None
             told = (
                 f"did not end within {longest_seconds:.0f} s, and was ended"

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.state_folder import prepare_state_folder
-from pytest_golden.redaction.redactor import redact
+from pytest_golden.redaction.passed_values import passed_literals
+from pytest_golden.redaction.redactor import Redactor, redact
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from pytest_golden.storage.folder import replace_file
 
@@ -341,6 +342,11 @@ class BrokenDownError(GoldenError):
         except OSError as error:
             return f"{self}. {advice}. What it printed cannot be kept: {error.strerror or error}"
         return f"{self}. {advice}. All that it printed is in {kept}"
+
+
+def hide_in_log(log: Path, passed: Mapping[str, str]) -> None:
+    """Leave of a log what is kept of it, without the values of passed variables."""
+    log.write_text(Redactor(passed=passed_literals(passed)).text(_read_end(log)), encoding="utf-8")
 
 
 def find_cause(log: Path, folder: Path) -> str:

@@ -370,7 +370,10 @@ class BaseSide:
         self._verifier.say(f"base: checking {self.key.commit[:12]} out in a worktree")
         tree = BaseWorktree(verifier.checkout, verifier.private, self.key.commit)
         self.held.callback(tree.close)
-        environment = BaseEnvironment(verifier.checkout, tree.root, verifier.private, verifier.place.environment)
+        passed = verifier.declared.list_passed()
+        environment = BaseEnvironment(
+            verifier.checkout, tree.root, verifier.private, verifier.place.environment, passed
+        )
         if setup is not None:
             self._verifier.say("base: running its `setup:`")
         file = tree.root / self.key.manifest

@@ -38,6 +38,7 @@ class Watched:
             *("improve", command, self.folder),
             seconds=seconds,
             environment={**os.environ, **environment},
+            passed=["DB_HOST"],
             scratch=self.folder,
             log=self.log,
             show=self.lines.append,
@@ -130,3 +131,9 @@ def test_how_a_command_ended_is_said_in_words(watched: Watched) -> None:
     assert describe_ending(watched.run("exit 7")) == "ended with exit code 7"
     assert describe_ending(watched.run("kill -9 $$")) == "was ended by signal 9"
     assert "could not be started: no" in describe_ending(Exit(Ending.NOT_STARTED, message="no"))
+
+
+def test_passed_values_are_hidden(watched: Watched) -> None:
+    watched.run("echo $DB_HOST $OTHER", DB_HOST="db7.example.org", OTHER="other-value-1")
+    assert watched.lines == ["improve | [REDACTED] other-value-1"]
+    assert watched.log.read_text() == "improve | [REDACTED] other-value-1\n"

@@ -27,7 +27,7 @@ from pytest_golden.verify.base_worktree import (
     read_head,
     site_packages_of,
 )
-from pytest_golden.verify.gates import BaseCommit, clean_environment, move_below
+from pytest_golden.verify.gates import BaseCommit, BrokenDownError, clean_environment, move_below
 from tests.repository import MANIFEST, Repository
 
 if TYPE_CHECKING:
@@ -458,6 +458,17 @@ def test_setup_that_fails_is_said(sides: tuple[Path, Path, Path], setup: tuple[s
     head, base, private = sides
     with pytest.raises(GoldenError, match=told):
         BaseEnvironment(head, base, private, ENVIRONMENT).prepare(base / "golden_projects.yaml", setup)
+
+
+def test_setup_that_fails_tells_no_value_that_is_passed_to_projects(sides: tuple[Path, Path, Path]) -> None:
+    head, base, private = sides
+    setup = ("sh", "-c", "echo looking for $DB_HOST; echo no host $DB_HOST >&2; exit 3")
+    environment = BaseEnvironment(head, base, private, {**ENVIRONMENT, "DB_HOST": "db7.example.org"}, {"DB_HOST"})
+    with pytest.raises(BrokenDownError, match=r"exit code 3: no host \[REDACTED\]") as raised:
+        environment.prepare(base / "golden_projects.yaml", setup)
+    raised.value.keep(base, "setup.log", "Mend it")
+    kept = (base / ".golden" / "setup.log").read_text()
+    assert kept == "looking for [REDACTED]\nno host [REDACTED]\n"
 
 
 def test_setup_that_does_not_end_is_ended_and_said(sides: tuple[Path, Path, Path]) -> None:
