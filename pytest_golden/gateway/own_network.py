@@ -22,8 +22,8 @@ from pytest_golden.gateway.seal import Mounted
 PROGRAM = "slirp4netns"
 # Set aside for examples (RFC 5737), so that it hides no real server as 10.0.2.0/24 would. The third address answers DNS.
 _RANGE, _RESOLVER = "198.51.100.0/24", "198.51.100.3"
-# Not beyond the link: clouds hand out the credentials of a machine there.
-_LINK = "169.254.0.0/16"
+# Clouds hand out the credentials of a machine there: by addresses of the link, and at Alibaba, Azure and Oracle.
+_CLOUDS = ("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32")
 _MOST_OF_PACKET = "65520"
 _READY_SECONDS = 10
 _ROUTES = Path("/proc/net/fib_trie")
@@ -35,7 +35,7 @@ _RESOLVER_FILE = "/etc/resolv.conf"
 
 
 def find_closed_addresses() -> tuple[str, ...]:
-    """List what must not be reached: the addresses of this machine, and those of the link.
+    """List what must not be reached: the addresses of this machine, and those where clouds keep credentials.
 
     Raises:
         GatewayError: the addresses of this machine cannot be read.
@@ -44,7 +44,7 @@ def find_closed_addresses() -> tuple[str, ...]:
         found = parse_own_addresses(_ROUTES.read_text())
     except OSError as error:
         raise GatewayError(f"{_ROUTES} cannot be read: {error.strerror}") from error
-    return (*found, _LINK)
+    return (*found, *_CLOUDS)
 
 
 def parse_own_addresses(table: str) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,11 +20,25 @@ from pytest_golden.gateway.process import Launch, Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from pytest_golden.gateway.process import Exit
 
 MIB = 1 << 20
+
+
+def test_memory_threads_and_time_of_living_processes_are_summed() -> None:
+    living, gone = [os.getpid(), os.getppid()], [2**22 - 1]
+    before = limits.count_threads(living)
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    assert limits.count_threads([*living, *gone]) == before + 1
+    ended.set()
+    thread.join()
+    assert limits.exceeds_memory([*living, *gone], MIB)
+    assert not limits.exceeds_memory(living, 1 << 60)
+    assert limits.living_cpu_seconds(living) > limits.living_cpu_seconds(gone) == 0
+    assert limits.proportional_bytes(gone[0]) == 0
 
 
 def test_space_is_counted_by_blocks_and_a_linked_file_once(tmp_path: Path) -> None:
@@ -144,6 +160,33 @@ def test_what_the_kernel_has_held_is_the_ending(report: str, ending: Ending, gro
     done = grouped(report, memory_limit_bytes=MIB, process_limit=8)
     assert (done.ending, done.left_behind) == (ending, 0)
     assert done.peak_memory_bytes >= (MIB if ending is Ending.MEMORY_LIMIT else 0)
+
+
+def test_swap_is_held_where_it_is_counted_and_an_empty_group_is_removed(
+    groups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = os.mkdir
+
+    def make_with_swap(path: str) -> None:
+        make(path)
+        Path(path, "memory.swap.max").write_text("max")
+
+    monkeypatch.setattr(os, "mkdir", make_with_swap)
+    group = limits.ControlGroup(str(groups), MIB, None)
+    (folder,) = groups.glob("golden-run-*")
+    assert (folder / "memory.swap.max").read_text() == "0"
+    group.enter()
+    assert (folder / "cgroup.procs").read_text() == "0"
+    assert group.find_excess() == ""
+    (folder / "pids.events").write_text("max 1\n")
+    assert group.find_excess() == "process_limit"
+    (folder / "memory.events").write_text("oom_kill 1\n")
+    assert group.find_excess() == "memory_limit"
+    for file in folder.iterdir():
+        file.unlink()
+    group.remove()
+    group.remove()
+    assert not folder.exists()
 
 
 def test_run_without_such_limits_has_no_group(grouped: Callable[..., Exit], groups: Path) -> None:

@@ -83,7 +83,7 @@ def server() -> Iterator[int]:
 @pytest.fixture
 def own_address() -> str:
     """Return an address of this machine."""
-    found = [one.removesuffix("/32") for one in find_closed_addresses() if one.endswith("/32")]
+    found = [one.removesuffix("/32") for one in parse_own_addresses(own_network._ROUTES.read_text())]
     require(found, "an address beside loopback")
     return found[0]
 
@@ -114,6 +114,11 @@ def test_no_server_of_this_machine_is_reached(
     hosts = ["127.0.0.1", own_address, "198.51.100.2", "0.0.0.0"]
     outcome = run_guarded(online, make_project(ASK.format(hosts=hosts, port=server)))
     assert outcome.stdout.split("\n") == [*(f"{host} refused" for host in hosts), ""]
+    clouds = make_project(
+        "import errno, socket\nfor host in ('169.254.169.254', '168.63.129.16'):\n"
+        "    print(socket.socket().connect_ex((host, 80)) == errno.EHOSTUNREACH)"
+    )
+    assert run_guarded(online, clouds).stdout == "True\nTrue\n"
     beside = run_guarded(online, make_project(ASK.format(hosts=hosts[:2], port=server), network="host"))
     assert beside.stdout == f"127.0.0.1 connected\n{own_address} connected\n"
 
