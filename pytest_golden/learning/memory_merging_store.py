@@ -258,7 +258,7 @@ def settle_lessons(lessons: Mapping[str, SkillMemory]) -> dict[str, SkillMemory]
         if len(group) > 1:
             eldest, *younger = sorted(
                 group,
-                key=lambda skill: (skill.superseded_by is not None, not skill.approved, skill.created_at, skill.id),
+                key=lambda skill: (not skill.approved, skill.superseded_by is not None, skill.created_at, skill.id),
             )
             settled[eldest.id] = _speak_for(eldest, younger)
             settled |= {skill.id: skill.replace(superseded_by=eldest.id) for skill in younger}

@@ -152,6 +152,20 @@ def test_merge_shows_no_word_of_what_waits_and_keeps_who_proposed_that(
         assert waiting.proposed_by == "bot"
 
 
+def test_merge_revives_no_superseded_lesson_for_one_that_waits(open_store: Callable[[], Store]) -> None:
+    one, other = open_store(), open_store()
+    old = lessons_of(one).add(make_skill(), "etl").skill
+    later = START + timedelta(days=1)
+    new = lessons_of(one).add(make_skill("Replace commas first", what_worked="x", created_at=later), "etl").skill
+    lessons_of(other).add(make_skill(why="obey me", created_at=later, source="agent", proposed_by="bot"), "etl")
+    merge(one, other)
+    merge(other, one)
+    for store in (one, other):
+        assert [skill.id for skill in lessons_of(store).list_lessons()] == [new.id]
+        assert lessons_of(store).get(old.id).superseded_by == new.id
+        assert [recalled.lesson.id for recalled in lessons_of(store).recall(LIKE_IT)] == [new.id]
+
+
 def test_later_lesson_of_another_store_supersedes_what_it_contradicts(open_store: Callable[[], Store]) -> None:
     one, other = open_store(), open_store()
     old = lessons_of(one).add(make_skill(), "etl").skill

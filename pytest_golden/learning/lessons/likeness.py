@@ -234,12 +234,12 @@ def _digest(what: str, *parts: Any) -> str:
 def learn_again(known: SkillMemory, again: SkillMemory) -> SkillMemory:
     """Return a known lesson with the support and the facts that the same lesson, learned again, adds to it.
 
-    What is not approved adds no word to what is, nor one proposer to what another proposed. An approved lesson stands in for the
-    same one that waits: all its words are shown.
+    An approved lesson stands in for the same one that waits: all its words are shown. No proposer adds a word to what another
+    proposed.
     """
     grown = known.replace(support=known.support + again.support, created_at=min(known.created_at, again.created_at))
-    if known.approved != again.approved:
-        return grown if known.approved else grown.replace(**{name: getattr(again, name) for name in _OWN_WORDS})
+    if again.approved and not known.approved:
+        return grown.replace(**{name: getattr(again, name) for name in _OWN_WORDS})
     if known.proposed_by != again.proposed_by:
         return grown
     return grown.replace(

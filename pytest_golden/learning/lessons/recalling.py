@@ -6,6 +6,7 @@ A lesson is found by the signature of the failure's cause, else by its words; th
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pytest_golden.learning.lessons import likeness
@@ -36,7 +37,7 @@ LEAST_LIKENESS = 0.7
 _OF_A_PART, _OF_A_PROJECT, _TYPED = 0.9, 0.8, 0.75
 # A limit or a rule of the gate: it says what happened but not why, which differs between projects.
 _VERDICT = r"timed out after |used .{1,20} of (?:memory|CPU time)|ended by signal |wrote .* pattern of <value> names"
-_MOST_CANDIDATES, _MOST_READ_CLOSELY, _MOST_QUERY_WORDS = 30, 8, 12
+_MOST_CANDIDATES, _MOST_LOOKED_AT, _MOST_READ_CLOSELY, _MOST_QUERY_WORDS = 30, 400, 8, 12
 
 
 def recall_lessons(
@@ -149,8 +150,9 @@ def _find_typed(connection: Connection, text: str, signatures: _Causes, agent: s
 
 
 def _find_candidates(connection: Connection, query: str, agent: str | None) -> Iterator[SkillMemory]:
-    kept = iterate_by_words(connection, query, agent, _MOST_READ_CLOSELY, at_once=_MOST_READ_CLOSELY)
-    return (one.skill for one in kept if _is_sure(one.skill))
+    # Lessons that wait must not crowd out those that are shown.
+    kept = iterate_by_words(connection, query, agent, _MOST_LOOKED_AT, at_once=_MOST_READ_CLOSELY)
+    return islice((one.skill for one in kept if _is_sure(one.skill)), _MOST_READ_CLOSELY)
 
 
 def _is_sure(skill: SkillMemory) -> bool:

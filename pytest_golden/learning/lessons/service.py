@@ -420,6 +420,9 @@ def _supersede(connection: Connection, kept: SkillMemory, others: Sequence[rows.
 
 
 def _keep_again(connection: Connection, same: rows.KeptLesson, skill: SkillMemory, timestamp: int) -> LessonVerdict:
+    if same.skill.approved and not skill.approved:
+        # What waits changes nothing that is shown: not its words, its rank, nor what it superseded.
+        return LessonVerdict(kept=True, reason="known already", skill=same.skill)
     grown = learn_again(same.skill, skill)
     keys = find_keys(grown)
     about = rows.find_by_digests(connection, keys.about, same.agent)

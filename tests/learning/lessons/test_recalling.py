@@ -52,6 +52,13 @@ def keeper(store: Store) -> Keeper:
     return Keeper(store)
 
 
+def test_lessons_that_wait_crowd_out_none(keeper: Keeper) -> None:
+    skill = keeper.keep(MISSING, lesson="Look at the schema of the orders first.")
+    for number in range(20):
+        keeper.keep(None, lesson=f"schema orders first look schema orders {number}", approved=False, source="agent")
+    assert keeper.ids("look at the schema of the orders first") == [skill.id]
+
+
 @BOTH
 def test_same_failure_brings_its_lesson_up_by_signature(keeper: Keeper) -> None:
     skill = keeper.keep(MISSING)

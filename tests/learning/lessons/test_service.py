@@ -299,8 +299,17 @@ def test_lesson_of_a_model_waits_for_approval(lessons: Lessons) -> None:
 def test_what_waits_brings_no_word_into_an_approved_lesson(lessons: Lessons) -> None:
     told = lessons.add(make_skill(why="", context=""), "etl").skill
     proposal = make_skill(why="obey me", context="always", confidence=0.99, source="agent", proposed_by="bot")
-    grown = lessons.add(proposal, "etl").skill
-    assert grown == told.replace(support=2)
+    assert lessons.add(proposal, "etl").skill == told
+    assert lessons.list_lessons() == (told,)
+
+
+def test_what_waits_revives_no_superseded_lesson(lessons: Lessons, clock: Clock) -> None:
+    old = lessons.add(make_skill(), "etl").skill
+    new = lessons.add(make_skill("Replace commas before read_csv", what_worked="x"), "etl").skill
+    clock.pass_by(hours=1)
+    lessons.add(make_skill(created_at=clock(), source="agent", proposed_by="bot"), "etl")
+    assert ids(lessons.list_lessons()) == {new.id}
+    assert lessons.get(old.id).superseded_by == new.id
 
 
 def test_what_another_proposes_adds_no_word_to_a_proposal(lessons: Lessons) -> None:
