@@ -138,7 +138,6 @@ def prepare(
         steps_file=f"{temporary}/{_STEPS_NAME}",
         runner=command.environment,
     )
-    steps_file = private.temporary / _STEPS_NAME
     return Prepared(
         project,
         folder,
@@ -146,7 +145,7 @@ def prepare(
         prefix,
         b"" if seal is None else seal.filter,
         environment,
-        steps_file,
+        private.temporary / _STEPS_NAME,
         own_network=resolver is not None,
         disk_before_bytes=0 if project.config.disk_limit is None else used_bytes(str(folder)),
         hidden=hidden,
