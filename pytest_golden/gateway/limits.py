@@ -110,8 +110,11 @@ class DiskMeter:
         self.looked, self.took = 0.0, 0.0
 
     def find_free(self) -> int:
-        """Return the free space of the disk."""
-        found = os.statvfs(self.folder)
+        """Return the free space of the disk; none if the folder is gone, which a pipeline without a seal may remove."""
+        try:
+            found = os.statvfs(self.folder)
+        except OSError:
+            return 0
         return found.f_bavail * found.f_frsize
 
     def is_exceeded(self) -> bool:

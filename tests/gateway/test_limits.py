@@ -63,6 +63,11 @@ def test_meter_counts_from_what_was_there_and_never_below_nothing(tmp_path: Path
     assert meter.measure() == 0
 
 
+def test_meter_of_a_folder_that_was_removed_counts_nothing(tmp_path: Path) -> None:
+    meter = DiskMeter(str(tmp_path / "gone"), 0, MIB)
+    assert (meter.is_exceeded(), meter.bytes) == (False, 0)
+
+
 def test_meter_looks_again_only_when_its_last_look_is_paid_for(tmp_path: Path) -> None:
     meter = DiskMeter(str(tmp_path), used_bytes(str(tmp_path)), 1 << 60)
     assert not meter.is_exceeded()

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_golden.errors import GatewayError
 from pytest_golden.gateway import own_network
+from pytest_golden.gateway.model import AgentRole, Permissions
 from pytest_golden.gateway.own_network import (
     PROGRAM,
     NetworkHelper,
@@ -242,6 +243,28 @@ def test_ordinary_user_has_it_too(online: ExecutionGateway, run_elsewhere: RunEl
     facts = run_elsewhere(NOT_ROOT, code)
     assert facts["abilities"]["network"] == "own"
     assert facts["stdout"] == "127.0.0.1 refused\nnameserver 198.51.100.3\n\n"
+
+
+def test_shell_is_in_that_network(
+    online: ExecutionGateway,
+    open_gateway: Callable[..., ExecutionGateway],
+    make_project: MakeProject,
+    tmp_path: Path,
+) -> None:
+    shell = tmp_path / "shell"
+    shell.write_text("#!/bin/sh\ngrep -q tap0 /proc/net/dev && exit 7\n")
+    shell.chmod(0o755)
+    gateway = open_gateway(environ={**os.environ, "SHELL": str(shell)}, roots=[tmp_path])
+    codes = [
+        gateway.open_shell(
+            make_project("true", network=network),
+            role=AgentRole.USER,
+            permissions=Permissions(),
+            announce=lambda *_: None,
+        )
+        for network in (True, False)
+    ]
+    assert codes == [7, 1]
 
 
 @pytest.mark.parametrize(
