@@ -80,22 +80,18 @@ def living_cpu_seconds(pids: list[int]) -> float:
 
 def used_bytes(folder: str) -> int:
     """Return the space that everything below a folder takes, as far as it may be looked into; links count once."""
-    total, pending, seen = 0, [folder], set()
+    sizes: dict[tuple[int, int], int] = {}
+    pending = [folder]
     while pending:
-        try:
-            with os.scandir(pending.pop()) as entries:
-                for entry in entries:
+        # What is removed meanwhile is left out, and hides nothing beside it.
+        with suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
                     found = entry.stat(follow_symlinks=False)
-                    if found.st_nlink > 1 and not entry.is_dir(follow_symlinks=False):
-                        if (found.st_dev, found.st_ino) in seen:
-                            continue
-                        seen.add((found.st_dev, found.st_ino))
-                    total += found.st_blocks * _BLOCK_BYTES
+                    sizes[found.st_dev, found.st_ino] = found.st_blocks * _BLOCK_BYTES
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
-        except OSError:
-            continue
-    return total
+    return sum(sizes.values())
 
 
 class DiskMeter:
@@ -188,7 +184,8 @@ def open_control_groups() -> str:
         folder = _GROUPS + _read(_MEMBERSHIP).partition("0::")[2].split("\n")[0]
         if os.path.basename(folder) == _OWN_LEAF:
             folder = os.path.dirname(folder)
-        if not set(_read(f"{folder}/cgroup.controllers").split()) >= _NEEDED or not os.access(folder, os.W_OK):
+        is_ours = os.access(folder, os.W_OK) and os.access(f"{folder}/cgroup.procs", os.W_OK)
+        if not is_ours or not set(_read(f"{folder}/cgroup.controllers").split()) >= _NEEDED:
             return ""
         if not set(_read(f"{folder}/cgroup.subtree_control").split()) >= _NEEDED:
             if os.getxattr(folder, "user.delegate") != b"1":

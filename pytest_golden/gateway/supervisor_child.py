@@ -219,7 +219,7 @@ class Run:
                 preexec_fn=None if self.group is None else self.group.enter,  # noqa: PLW1509 - there is one thread
                 start_new_session=True,
             )
-        except (OSError, ValueError):
+        except (OSError, ValueError, subprocess.SubprocessError):
             if self.status_pipe >= 0:
                 os.close(self.status_pipe)
             if self.group is not None:
@@ -427,7 +427,7 @@ def accept(request: dict[str, Any], run: Run | None, control: socket.socket, han
         return run
     try:
         return Run(request, handed)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         reply(
             control,
             {"ending": "not_started", "exit_code": None, "message": str(error), "errno": getattr(error, "errno", None)},
