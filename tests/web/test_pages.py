@@ -475,6 +475,14 @@ def test_lesson_shows_its_evidence(client: TestClient, lesson: str) -> None:
         assert told in page
 
 
+def test_lesson_names_who_proposed_it(client: TestClient, services: Services) -> None:
+    told = {"source": "agent", "proposed_by": "<b>bot", "evidence": {"error": "x is gone"}}
+    lesson = learn(services, "Ask the source for its present columns", **told)
+    for path in ("/lessons", f"/lessons/{lesson}"):
+        assert "proposed by &lt;b&gt;bot" in client.get(path).text
+    assert "worded by an agent" in client.get(f"/lessons/{lesson}").text
+
+
 def test_hostile_lesson_is_shown_and_never_taken_for_html(client: TestClient, services: Services) -> None:
     skill = SkillMemory(
         lesson=f"Use customer_id instead of customer: {HOSTILE}", context=HOSTILE, evidence={"error": HOSTILE}
