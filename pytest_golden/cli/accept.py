@@ -1,6 +1,6 @@
 """`golden accept NAME...`: accepts the present outputs of these golden projects, and of no others, as baselines.
 
-It runs `pytest --golden --golden-update` for these projects and shows what it accepts. It is for people, and refused in CI.
+It runs `pytest --golden --golden-update` for these projects and shows what it accepts. It is refused in CI.
 Look at what it shows, then commit golden_baselines.
 
 exit code: pytest's own, 0 when all of them ran as declared; 2 for bad input.
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli.options import add_options, check_person, find_manifest, get_project
+from pytest_golden.cli.options import add_options, find_manifest, get_project
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.report.shell_command import accept_arguments
 
@@ -26,12 +26,11 @@ _KILLED = 128
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden accept`."""
     parser.add_argument("names", metavar="NAME", nargs="+", help="A golden project's name.")
-    add_options(parser, "--manifest", "--as-person")
+    add_options(parser, "--manifest")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the gate over the named projects, and return its exit code."""
-    check_person(arguments, "accepting a baseline")
     path = find_manifest(arguments)
     manifest = load_manifest(path)
     names = dict.fromkeys(get_project(manifest, name).name for name in arguments.names)

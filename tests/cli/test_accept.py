@@ -12,7 +12,7 @@ from pytest_golden.cli.main import main
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Golden, GoldenProcess
+    from tests.cli.conftest import Golden
 
 MANIFEST = """\
 version: 1
@@ -38,7 +38,7 @@ def accepted(shop: Path) -> list[str]:
 
 
 def test_named_projects_alone_are_accepted(shop: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code = main(["accept", "--as-person", "sales", "a", "sales", "--manifest", "golden_projects.yaml"])
+    code = main(["accept", "sales", "a", "sales", "--manifest", "golden_projects.yaml"])
     told = capfd.readouterr().out
     assert code == 0, told
     assert "sales: 1 new" in told
@@ -47,12 +47,12 @@ def test_named_projects_alone_are_accepted(shop: Path, capfd: pytest.CaptureFixt
 
 def test_failing_project_is_exit_code_1_and_nothing_is_accepted(shop: Path) -> None:
     (shop / "run.sh").write_text("exit 3\n")
-    assert main(["accept", "--as-person", "sales"]) == 1
+    assert main(["accept", "sales"]) == 1
     assert accepted(shop) == []
 
 
-def test_unknown_name_is_exit_code_2_and_the_nearest_is_suggested(shop: Path, golden: Golden, person: Golden) -> None:
-    ran = person("accept", "sales", "sale_eu")
+def test_unknown_name_is_exit_code_2_and_the_nearest_is_suggested(shop: Path, golden: Golden) -> None:
+    ran = golden("accept", "sales", "sale_eu")
     assert (ran.code, ran.out) == (2, "")
     assert "no golden project is called 'sale_eu'" in ran.err
     assert "did you mean 'sales_eu'?" in ran.err
@@ -60,16 +60,9 @@ def test_unknown_name_is_exit_code_2_and_the_nearest_is_suggested(shop: Path, go
     assert accepted(shop) == []
 
 
-def test_without_a_terminal_nothing_is_accepted(shop: Path, golden_process: GoldenProcess) -> None:
-    ran = golden_process("accept", "sales")
-    assert (ran.code, ran.out) == (2, "")
-    assert "accepting a baseline is for people" in ran.err
-    assert accepted(shop) == []
-
-
 def test_it_is_refused_in_ci(shop: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
-    assert main(["accept", "--as-person", "sales"]) == pytest.ExitCode.USAGE_ERROR
+    assert main(["accept", "sales"]) == pytest.ExitCode.USAGE_ERROR
     assert "--golden-update is refused in CI (CI is set)" in capfd.readouterr().err
     assert accepted(shop) == []
 

@@ -114,7 +114,7 @@ def follow(page: Path, folder: Path, programs: Path = SCRIPTS) -> None:
 
 
 # The reader who types them sits at a terminal, and here is none.
-_FOR_PEOPLE = re.compile(r"golden (?:accept|lessons (?:list|show|approve|reject|delete)|journal (?:assess|import))\b")
+_FOR_PEOPLE = re.compile(r"golden (?:lessons (?:list|show|approve|reject|delete)|journal (?:assess|import))\b")
 
 
 def type_command(command: str, folder: Path, programs: Path = SCRIPTS) -> subprocess.CompletedProcess[str]:

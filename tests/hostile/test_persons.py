@@ -272,7 +272,6 @@ def test_what_waits_or_was_rejected_is_shown_by_no_tool_and_no_search(house: Hou
         ["journal", "signal", "human", "positive", "fine", "--entry", "{entry}"],
         ["journal", "signal", "hum\u0430n", "correction", "wrong", "--entry", "{entry}", "--agent", "tess"],
         ["journal", "import", "journal.jsonl"],
-        ["accept", "sales"],
     ],
 )
 def test_no_command_without_a_terminal_speaks_or_sees_as_a_person(house: House, words: list[str]) -> None:
