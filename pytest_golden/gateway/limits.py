@@ -80,18 +80,21 @@ def living_cpu_seconds(pids: list[int]) -> float:
 
 def used_bytes(folder: str) -> int:
     """Return the space that everything below a folder takes, as far as it may be looked into; links count once."""
-    sizes: dict[tuple[int, int], int] = {}
-    pending = [folder]
+    total, pending = 0, [folder]
+    linked: dict[tuple[int, int], int] = {}
     while pending:
         # What is removed meanwhile is left out, and hides nothing beside it.
         with suppress(OSError), os.scandir(pending.pop()) as entries:
             for entry in entries:
                 with suppress(OSError):
                     found = entry.stat(follow_symlinks=False)
-                    sizes[found.st_dev, found.st_ino] = found.st_blocks * _BLOCK_BYTES
+                    if found.st_nlink == 1:
+                        total += found.st_blocks
+                    else:
+                        linked[found.st_dev, found.st_ino] = found.st_blocks
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
-    return sum(sizes.values())
+    return (total + sum(linked.values())) * _BLOCK_BYTES
 
 
 class DiskMeter:
