@@ -66,7 +66,8 @@ def read_digest(program: str) -> str:
     """Return the SHA-256 of a file in hexadecimal digits; empty if it cannot be read."""
     try:
         return hashlib.sha256(Path(program).read_bytes()).hexdigest()
-    except OSError:
+    except (OSError, AttributeError):
+        # A conftest may have replaced the library, which must not keep the gate from telling that.
         return ""
 
 
