@@ -29,8 +29,8 @@ _SHORTEST_ANCHOR, _LONGEST_ANCHOR = 3, 16
 # Part of a longer value can be cut off where a text is cut.
 _LONGEST_PIECE = 4096
 _LEAST_WINDOW = 4096
-# Below this many comparisons, a loop is faster than importing and building a search for all anchors.
-_FEW_COMPARISONS = 1 << 16
+# Up to so much work, a loop is faster than importing and building a search for all anchors. A call counts as so many signs.
+_MOST_COMPARED, _SIGNS_OF_CALL = 1 << 25, 80
 _MANY_ANCHORS = 600
 _RUN = compile_late("[A-Za-z0-9]+")
 _PART = compile_late(r"[A-Za-z0-9]+|[ \t\r\n]+|\\+[nr]?|(?s:.)")
@@ -74,6 +74,7 @@ class KnownValues:
         # How much longer its spelling can be: a percent sign and two digits, both escaped, for each of four bytes.
         self._overlap = max([_count_spelled(value) for value in given], default=0) + 64
         self._by_beginning: dict[str, list[tuple[str, str]]] = {}
+        self._compared = 0
         self._search: Callable[[str], bool] | None = None
 
     def hide(self, text: str) -> str:
@@ -139,8 +140,10 @@ class KnownValues:
 
     def _may_hold(self, text: str) -> bool:
         """Tell whether a text contains an anchor."""
-        if self._search is None and len(text) * len(self._anchors) < _FEW_COMPARISONS:
-            return any(anchor in text for anchor in self._anchors)
+        if self._search is None:
+            self._compared += (len(text) + _SIGNS_OF_CALL) * len(self._anchors)
+            if self._compared < _MOST_COMPARED:
+                return any(anchor in text for anchor in self._anchors)
         self._search = self._search or _make_search(self._anchors)
         return self._search(text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8"))
 

@@ -48,12 +48,16 @@ def read_workers(gate: Gate) -> set[str]:
 def test_results_come_in_the_order_of_the_declaration_from_several_workers(fleet: Cluster, gate: Gate) -> None:
     names = ["slow", "quick", "quicker", "last"]
     projects = [passing("slow", 1.5), passing("quick"), passing("quicker")]
-    gate.declare(*projects, {"name": "last", "script": 'test "$SAID" = here', "pass_env": ["SAID"]})
-    assert gate.run(fleet.url, SAID="here") == 0, gate.said
+    script = 'echo "said $SAID" >&2; test "$SAID" = here-7-there'
+    gate.declare(*projects, {"name": "last", "script": script, "pass_env": ["SAID"]})
+    assert gate.run(fleet.url, SAID="here-7-there") == 0, gate.said
     assert gate.statuses() == [(name, "PASSED") for name in names]
     assert f"golden fleet: 2 workers with 2 threads at {fleet.url}" in gate.said
     assert len(read_workers(gate)) == 2
     assert not list((gate.folder / ".golden").glob("fleet-*"))
+    kept = b"".join(file.read_bytes() for file in (gate.folder / ".golden").rglob("*") if file.is_file())
+    assert b"said [REDACTED]" in kept
+    assert b"here-7-there" not in kept + gate.said.encode()
 
 
 def test_what_each_worker_runs_is_told_to_those_who_watch(fleet: Cluster, gate: Gate) -> None:
