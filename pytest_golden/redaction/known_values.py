@@ -38,14 +38,21 @@ _BLANK = r"(?:[ \t\r\n]|\+|%(?:25)?(?:20|0[ADad9])|\\{1,7}[nrt ])"
 _LETTERS = {"\a": "a", "\b": "b", "\f": "f", "\v": "v", "\0": "0"}
 _NAMED = {"&": "|amp", "<": "|lt", ">": "|gt", '"': "|quot", "'": "|apos"}
 _DOUBLED = frozenset("\"'$%")
-_IN_BASE64 = {"+": r"(?:[+\-]|%2[Bb]|\\{1,7}u002[Bb])", "/": r"(?:\\{0,7}/|_|%2[Ff])"}
+_IN_BASE64 = {"+": r"(?:[+\-]|%2[Bb]|\\{1,7}u002[Bb])?", "/": r"(?:\\{0,7}/|_|%2[Ff])"}
 _PADDING = "(?:={1,2}|(?:%3[Dd]){1,2})?"
 # Not inside a longer word, but behind the n of a JSON text's \n, a URL's escape and the end of a colour.
 _WORD_START = r"(?:(?<!\w)|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\dm))"
 _WORD_END = r"(?!\w)"
 _BREAK = compile_late(r"\n|\r\n?|\\\\{0,6}(?:r\\{1,7})?n")
-_AFTER_BREAK = " \t|\u2502\u2503\u2551"
-_BEFORE_BREAK = f"{_AFTER_BREAK}\\"
+# What may stand after and before a break inside of a value: blanks; borders of boxes, signs of differences, quotation marks.
+_BARS = "|\u2502\u2503\u2551"
+_BORDERS = f"{_BARS}\"'+>"
+_BESIDE_BREAKS = ((" \t", " \t"), (f" \t{_BARS}", f" \t{_BARS}\\"), (f" \t{_BORDERS}", f" \t{_BORDERS}\\="))
+# A value with so many other signs is found although some of these are lost at breaks.
+_LONG_WITHOUT = 10
+# So much of a longer value is recognized before an ellipsis.
+_LONGEST_BEGINNING = 16
+_CUT_OFF = r"[^\s\u2026]{0,4096}?(?=\u2026|\.\.\.|[\"']\+\d)"
 
 
 class _Spelling(NamedTuple):
@@ -64,8 +71,10 @@ class KnownValues:
     """
 
     def __init__(self, literals: Iterable[str], words: Iterable[str] = ()) -> None:
-        given = [piece for literal in literals for piece in _cut(literal)]
+        given = [piece for literal in literals for piece in _cut(literal) if piece]
         plain = [_Spelling(_find_anchors(value), _spell(value)) for value in given]
+        beginnings = [value[:_LONGEST_BEGINNING] for value in given if len(value) > _LONGEST_BEGINNING]
+        plain += [_Spelling(_find_anchors(beginning), _spell(beginning) + _CUT_OFF) for beginning in beginnings]
         plain += [_Spelling((word,), f"{_WORD_START}{word}{_WORD_END}") for word in words]
         spellings = {*plain, *(one for value in (*given, *words) for one in _encode(value.encode("utf-8", "replace")))}
         self._always = [one.pattern for one in spellings if not one.anchors]
@@ -110,23 +119,14 @@ class KnownValues:
     def _find_broken(self, text: str) -> Iterator[Span]:
         """Find values that line breaks are inside of."""
         pieces = _BREAK.split(text)
-        if len(pieces) == 1:
-            return
-        stripped = [piece.lstrip(_AFTER_BREAK).rstrip(_BEFORE_BREAK) for piece in pieces]
-        joined = "".join(stripped)
-        if not self._always and not self._may_hold(joined):
-            return
-        breaks = [0, *(found.end() for found in _BREAK.finditer(text))]
-        margins = (len(piece) - len(piece.lstrip(_AFTER_BREAK)) for piece in pieces)
-        places = [start + margin for start, margin in zip(breaks, margins, strict=True)]
-        starts = [0, *accumulate(map(len, stripped))]
-
-        def place(position: int) -> int:
-            # The last of several pieces that begin here is the one that is not empty.
-            number = bisect_right(starts, position) - 1
-            return places[number] + position - starts[number]
-
-        yield from ((place(start), place(end - 1) + 1) for start, end in self._find(joined))
+        searched = {text}
+        for after, before in _BESIDE_BREAKS if len(pieces) > 1 else ():
+            stripped = [piece.lstrip(after).rstrip(before) for piece in pieces]
+            joined = "".join(stripped)
+            if joined not in searched and (self._always or self._may_hold(joined)):
+                margins = [len(piece) - len(piece.lstrip(after)) for piece in pieces]
+                yield from _move([*self._find(joined)], text, margins, stripped)
+            searched.add(joined)
 
     def _candidates(self, window: str) -> Iterator[tuple[str, str]]:
         """Yield the anchors that a piece of text may contain, each with its pattern: those whose beginning is there."""
@@ -146,6 +146,17 @@ class KnownValues:
                 return any(anchor in text for anchor in self._anchors)
         self._search = self._search or _make_search(self._anchors)
         return self._search(text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8"))
+
+
+def _move(spans: Iterable[Span], text: str, margins: Iterable[int], stripped: Iterable[str]) -> Iterator[Span]:
+    """Yield where spans of joined pieces are in the text that was broken up; `margins` are what was taken before each piece."""
+    breaks = [0, *(found.end() for found in _BREAK.finditer(text))]
+    places = [start + margin for start, margin in zip(breaks, margins, strict=True)]
+    starts = [0, *accumulate(map(len, stripped))]
+    for span in spans:
+        # The last of several pieces that begin here is the one that is not empty.
+        first, last = (bisect_right(starts, position) - 1 for position in (span[0], span[1] - 1))
+        yield places[first] + span[0] - starts[first], places[last] + span[1] - starts[last]
 
 
 known_values = lru_cache(maxsize=64)(KnownValues)
@@ -181,6 +192,7 @@ def _count_spelled(value: str) -> int:
 
 def _spell(value: str) -> str:
     """Return a pattern for a value with any of the usual escapes."""
+    is_long = len(value) - sum(value.count(sign) for sign in f"{_BORDERS}\\= ") >= _LONG_WITHOUT
     # Where a line is broken at a blank, the blank is gone.
     blanks = _BLANK + ("{0,64}" if len(value) >= 2 * _SHORTEST_CORE else "{1,64}")
     parts = []
@@ -189,11 +201,13 @@ def _spell(value: str) -> str:
             parts.append(blanks)
         elif part[0] == "\\":
             letter = part.strip("\\")
-            escaped = rf"(?:\\{{0,64}}|(?:%(?:25)?5[Cc]){{{len(part) - len(letter)}}}){letter}"
+            escaped = rf"(?:\\{{{0 if is_long else 1},64}}|(?:%(?:25)?5[Cc]){{{len(part) - len(letter)}}}){letter}"
             # Beside a letter it looks like an escaped line break.
-            parts.append(f"(?:{escaped})?" if letter else escaped)
+            parts.append(f"(?:{escaped})?" if letter and is_long else escaped)
+        elif part.isascii() and part.isalnum():
+            parts.append(part)
         else:
-            parts.append(part if part.isascii() and part.isalnum() else _spell_sign(part))
+            parts.append(f"{_spell_sign(part)}{'?' if is_long and (part in _BORDERS or part == '=') else ''}")
     return "".join(parts)
 
 
@@ -213,14 +227,11 @@ def _spell_sign(sign: str) -> str:
         rf"\\{{1,7}}U{code:08x}",
         rf"&(?:#0{{0,4}}{code}|#x0{{0,4}}{code:x}{_NAMED.get(sign, '')});",
     ]
-    # A border sign beside a line break is taken for a border.
-    return f"(?:{'|'.join(spelled)}|(?i:{'|'.join(escaped)})){'?' if sign in _AFTER_BREAK else ''}"
+    return f"(?:{'|'.join(spelled)}|(?i:{'|'.join(escaped)}))"
 
 
 def _encode(encoded: bytes) -> Iterator[_Spelling]:
     """Yield the value in hexadecimal, in base64 alone, and the part of base64 that stays the same inside a longer text."""
-    if not encoded:
-        return
     hexed = encoded.hex()
     anchor = hexed[:_LONGEST_ANCHOR]
     yield _Spelling((anchor, anchor.upper()), f"(?i:{hexed})")

@@ -62,6 +62,10 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "lines of a shell": lambda text: "\\\n".join(in_lines(text)),
     "lines in json": lambda text: json.dumps("\n".join(in_lines(text, 6))),
     "box": lambda text: "\n".join(f"\u2502 {line:<9} \u2502" for line in in_lines(text)),
+    "lines of a difference": lambda text: "\n".join(f"+{line}" for line in in_lines(text)),
+    "lines of a mail": lambda text: "\n".join(f"> {line}" for line in in_lines(text)),
+    "texts of a program": lambda text: "(\n" + "\n".join(f"    {line!r}" for line in in_lines(text)) + "\n)",
+    "lines of quoted-printable": lambda text: "=\n".join(in_lines(text)),
     "wrapped": lambda text: "\n".join(textwrap.wrap(text, 12)),
 }
 
@@ -91,7 +95,8 @@ def test_value_is_found_at_each_offset_of_base64(value: str, shift: int, alphabe
     assert len(hidden) <= len(MARK) + 10
 
 
-SIGNS = st.text(st.sampled_from("abcXYZ0189!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~ äß漢😀"), min_size=6, max_size=40)
+# Not those that can be taken for a border, or for the blank of a broken line, where a value is short.
+SIGNS = st.text(st.sampled_from("abcXYZ0189!#$%&()*,-./:;<?@[]^_`{}~äß漢😀"), min_size=6, max_size=40)
 
 
 @given(SIGNS.filter(is_worth_hiding), st.sampled_from(sorted(SPELLINGS)))
@@ -160,8 +165,23 @@ def test_value_without_letters_is_found() -> None:
     assert known.hide(f"x {value[:3]}\n{value[3:]} y") == f"x {MARK} y"
 
 
+@pytest.mark.parametrize("ellipsis", ["\u2026", "...", "'+22"])
+def test_beginning_of_a_longer_value_is_hidden_before_an_ellipsis(ellipsis: str) -> None:
+    known = KnownValues(("correct-horse-battery-staple",))
+    assert known.hide(f"value = 'correct-horse-battery{ellipsis}") == f"value = '{MARK}{ellipsis}"
+    boxed = f"\u2502 'correct-horse-bat \u2502\n\u2502 tery{ellipsis} \u2502"
+    assert known.hide(boxed) == f"\u2502 '{MARK}{ellipsis} \u2502"
+    assert known.hide("correct-horse-battery it is") == "correct-horse-battery it is"
+
+
+def test_short_value_needs_all_of_its_signs() -> None:
+    known = KnownValues(("k''>>+1",))
+    assert known.hide("k1 and k''>>+1") == f"k1 and {MARK}"
+
+
 def test_nothing_known_changes_nothing() -> None:
-    assert KnownValues(()).hide("a\nb") == "a\nb"
+    for literals in ((), ("",), (" \n",)):
+        assert KnownValues(literals).hide("a\nb") == "a\nb"
 
 
 @pytest.mark.parametrize("count", [10, 1000])

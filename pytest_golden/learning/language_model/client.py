@@ -19,7 +19,7 @@ from pydantic.errors import PydanticUserError
 from pytest_golden.errors import LanguageModelError
 from pytest_golden.learning.language_model import endpoint as endpoints
 from pytest_golden.redaction.known_values import known_values
-from pytest_golden.redaction.literals import secret_literals
+from pytest_golden.redaction.literals import is_worth_hiding, secret_literals
 from pytest_golden.redaction.redactor import Redactor, redact
 from pytest_golden.trajectory.insight.reply_json import find_json
 from pytest_golden.values.checking import check_timeout
@@ -238,7 +238,7 @@ def _describe(error: ValidationError) -> str:
 
 def _hide_key(key: str | None, answer: Any) -> Any:
     """Redact the key in an answer: a server that echoes the request must not bring it into a store."""
-    if key is None:
+    if key is None or not is_worth_hiding(key):
         return answer
     try:
         return json.loads(known_values((key,)).hide(json.dumps(answer)))
