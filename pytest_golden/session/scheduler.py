@@ -287,6 +287,13 @@ class _Worker:
             self.is_lost = True
         self.queued.update(dict.fromkeys(indices, not self.is_lost))
 
+    def send_steal(self, indices: Sequence[int]) -> None:
+        """Ask it to give tests back that it has not begun."""
+        try:
+            self.node.send_steal(indices)
+        except OSError:
+            self.is_lost = True
+
     def shutdown(self) -> None:
         """Note that the scheduler of `--dist` has no more tests for this worker."""
         self.is_released = True

@@ -144,7 +144,9 @@ class Runner:
         elif uses.startswith("actions/download-artifact@"):
             if not (self.artifacts / given["name"]).exists():
                 return 1
-            shutil.copytree(self.artifacts / given["name"], paths[0], dirs_exist_ok=True)
+            # A job begins on a machine that nothing has been taken to.
+            shutil.rmtree(paths[0], ignore_errors=True)
+            shutil.copytree(self.artifacts / given["name"], paths[0])
         else:
             assert uses.startswith("actions/upload-artifact@")
             shutil.rmtree(self.artifacts / given["name"], ignore_errors=True)

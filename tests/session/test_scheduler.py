@@ -10,6 +10,7 @@ import pytest
 
 from pytest_golden.manifest.inline import parse_inline_manifest
 from pytest_golden.session.declared import Declared
+from pytest_golden.session.scheduler import _Worker
 from tests.session.workspace import FAILS
 
 if TYPE_CHECKING:
@@ -74,6 +75,24 @@ def test_a_test_that_kills_its_worker_fails_alone_and_the_session_ends(workspace
     result.stdout.fnmatch_lines(
         ["worker 'gw?' crashed while running '*::test_killer'", "golden: FAILED: 3 passed, 1 other test failed"]
     )
+
+
+@pytest.mark.parametrize("command", ["send_runtest_some", "send_steal"])
+def test_worker_that_is_gone_is_lost_and_no_error_of_the_session(command: str) -> None:
+    class Gone:
+        shutting_down = False
+
+        def send_runtest_some(self, indices: list[int]) -> None:
+            raise OSError("cannot send (already closed?)")
+
+        send_steal = send_runtest_some
+
+    worker = _Worker(Gone())
+    worker.shutdown()
+    assert worker.is_ready
+    getattr(worker, command)([1])
+    assert worker.shutting_down
+    assert not worker.is_ready
 
 
 def test_workers_that_may_not_be_replaced_leave_the_rest_not_run(workspace: Workspace) -> None:
