@@ -235,8 +235,8 @@ class SecretHider:
         return names if self.hide_for_all(together) == together else self.hide_for_all(list(names))
 
     def hide_in_result(self, result: GoldenProjectResult) -> GoldenProjectResult:
-        """Remove the secrets of the other projects from a result; its own are removed already."""
-        others = [project for project in self._secretive if project.name != result.name]
+        """Remove the secrets of the other projects from a result; its own are removed already, if it ran."""
+        others = [project for project in self._secretive if project.name != result.name or not result.command]
         plain: dict[str, Any] | None = result.to_dict() if others else None
         for project in others:
             plain = None if plain is None else self._hide(project, plain)

@@ -302,7 +302,19 @@ class ExecutionGateway:
         given = (project, passed, contents)
         # It is asked for with every text, and files take time to be understood.
         if self._known.get(project.name, ((), None))[0] != given:
-            self._known[project.name] = given, self._redactor(*_find_values(project, passed, contents))
+            literals, known = _find_values(project, passed, contents)
+            # What is said in clear is known to everybody, and a file must keep its name to be recognized.
+            outputs = (output.path for output in project.outputs)
+            said = (
+                str(self.workspace_root),
+                project.name,
+                project.path,
+                project.project_dir or "",
+                *project.writes,
+                *outputs,
+            )
+            known = [value for value in known if value not in "\n".join(said)]
+            self._known[project.name] = given, self._redactor(literals, known)
         return self._known[project.name][1]
 
     def _redactor(self, literals: Iterable[str] = (), passed: Iterable[str] = ()) -> Redactor:
@@ -452,10 +464,7 @@ def _find_values(
     for name, content in zip(project.pass_files, contents, strict=True):
         literals += literals_in_file(content)
         known += () if name in project.not_secret else literals_in_content(content)
-    # What the manifest names is known to everybody, and a file must keep its name to be recognized.
-    outputs = (output.path for output in project.outputs)
-    named = "\n".join((project.name, project.path, project.project_dir or "", *project.writes, *outputs))
-    return literals, [value for value in known if value not in named]
+    return literals, known
 
 
 def _read_credentials(file: Path) -> str:

@@ -32,7 +32,8 @@ _DEEPEST = 4
 _LONGEST_WORD = 32
 # Variables that everybody has, or that say how a program runs.
 _ORDINARY_NAMES = word_set("""
-    ci colorterm columns conda_prefix display editor force_color gopath home hostname java_home language lang ld_library_path
+    ci colorterm columns conda_prefix display editor force_color github_actor github_base_ref github_head_ref github_ref
+    github_ref_name github_repository github_run_id github_sha github_workspace gopath home hostname java_home language lang ld_library_path
     lines log_level logname no_color oldpwd pager path pwd pythondontwritebytecode pythonhashseed pythonhome pythonioencoding
     pythonpath pythonunbuffered pythonutf8 pythonwarnings shell spark_home temp term tmp tmpdir tz user virtual_env
 """)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,7 +149,9 @@ def test_secret_of_one_project_is_hidden_in_the_result_of_another() -> None:
     }
     assert "s3cr3t" not in json.dumps(hidden.to_dict())
     own = GoldenProjectResult("secretive", "a.sh", ResultStatus.FAILED, error_message="s3cr3t-value")
-    assert make_hider("s3cr3t-value").hide_in_result(own) is own
+    ran = replace(own, command=("sh", "a.sh"))
+    assert make_hider("s3cr3t-value").hide_in_result(ran) is ran
+    assert make_hider("s3cr3t-value").hide_in_result(own).error_message == "[REDACTED]"
 
 
 @pytest.mark.parametrize("word", ["FAILED", "exit_code", "trajectory", "error_message", "metadata"])
