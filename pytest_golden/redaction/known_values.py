@@ -52,7 +52,7 @@ _BESIDE_BREAKS = ((" \t", " \t"), (f" \t{_BARS}", f" \t{_BARS}\\"), (f" \t{_BORD
 _LONG_WITHOUT = 10
 # So much of a longer value is recognized before an ellipsis.
 _LONGEST_BEGINNING = 16
-_CUT_OFF = r"[^\s\u2026]{0,4096}?(?=\u2026|\.\.\.|[\"']\+\d)"
+_CUT_OFF = r"[^\s\u2026]{0,256}?(?=\u2026|\.\.\.|[\"']\+\d)"
 
 
 class _Spelling(NamedTuple):

@@ -104,6 +104,7 @@ def is_word(value: str) -> bool:
 
 
 _INNER = compile_late(r"[\w.\-]{1,64}+[ \t]{0,4}=[ \t]{0,4}(?:\"([^\"\n]*)\"|'([^'\n]*)'|([^\s;,&\"']+))")
+_ELEMENT = compile_late(r">\s*([^<>\s][^<>]*)</")
 _TELLING = compile_late(r"\d|[a-z][A-Z]|[^\w\s.:/\-]")
 _SHELL = "[]{}()<>:,;-#\"' \t"
 
@@ -126,7 +127,7 @@ def _split(text: str, *, is_document: bool) -> Iterator[str]:
     elif text[:1] in {"{", "[", '"'}:
         with suppress(ValueError, RecursionError):
             yield from (value for _, value in walk_tree(json.loads(text)))
-    told = [part for found in _INNER.finditer(text) for part in found.groups() if part]
+    told = [part for found in _INNER.finditer(text) for part in found.groups() if part] + _ELEMENT.findall(text)
     if "\n" not in text and text[:1] not in {"{", "["}:
         told += re.split("[,;]", text)
     yield from filter(_TELLING.search, told)

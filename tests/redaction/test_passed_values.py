@@ -158,6 +158,7 @@ FILES = {
     "pgpass": "db.x:5432:shop:etl:k9-Ab-77\n*:*:*:k8:k8-Ab-88\nh:1:d:u:k7-Ab-99\n",
     "kubeconfig": f"users:\n- name: k9-Ab-77\n  user:\n    client-key-data: {in_base64(KEY)}\n",
     "env": "export A='k9-Ab-77'\nB=\"k8-Ab-88\"\nC=k7-Ab-99 # old\n",
+    "xml": '<server id="k9-Ab-77">\n <password>k8-Ab-88</password><x>\n  k7-Ab-99\n </x>\n</server>\n',
     "broken": '{"a": "k9-Ab-77",\n"b": "k8-Ab-88",\nk7-Ab-99',
 }
 
