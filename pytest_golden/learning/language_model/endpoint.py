@@ -73,7 +73,7 @@ class Endpoint:
     def make_redactor(self, given: Redactor | None) -> Redactor:
         """Return a redactor that also hides the key."""
         known = given or Redactor()
-        return known if self.api_key is None else Redactor((self.api_key, *known.literals), known.extra)
+        return known if self.api_key is None else Redactor((self.api_key, *known.literals), known.extra, known.passed)
 
     def __str__(self) -> str:
         """Return `provider:name at address`, safe to show."""
