@@ -42,6 +42,16 @@ def test_what_starts_warm_is_as_what_starts_cold(tmp_path: Path, warm_starts: Pa
     assert warm[0] == 3
 
 
+def test_flags_keep_their_meaning(tmp_path: Path, warm_starts: Path) -> None:
+    (tmp_path / "conftest.py").write_text("import sys\nsys.stdout.write(f'{sys.argv[1:]} {sys.path}\\n')")
+    words = ("-P", "-s", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    told = [
+        subprocess.run([python, *words], cwd=tmp_path, capture_output=True, text=True, check=False).stdout.splitlines()
+        for python in (str(warm_starts / "python"), sys.executable)
+    ]
+    assert told[0][0] == told[1][0]
+
+
 def test_signals_reach_what_starts_warm_and_a_kill_ends_it(tmp_path: Path, warm_starts: Path) -> None:
     (tmp_path / "script.py").write_text(
         "import os, pathlib, time\npathlib.Path('pid').write_text(f'{os.getpid()} ')\ntime.sleep(300)"

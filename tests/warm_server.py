@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import itertools
 import marshal
 import os
 import pkgutil
@@ -25,6 +26,7 @@ _STREAMS = 3
 _PYTHON = str(Path(sys.argv[1]).with_name("python"))
 # What the interpreter itself reads when it starts, and Dask when it is imported: too late here.
 _READ_AT_START = ("PYTHON", "DASK_")
+_FLAGS = frozenset({"-P", "-s", "-E"})
 # It takes as long as half of the others.
 _LEFT_OUT = "pytest_golden.fleet."
 
@@ -33,7 +35,7 @@ class _StartsPythonWarm(subprocess.Popen[bytes]):
     """A child that starts warm too where it is this interpreter, such as a gate of `golden verify` or a worker of xdist."""
 
     def __init__(self, args: Any, *more: Any, **options: Any) -> None:
-        if isinstance(args, list) and args[0] == sys.executable and args[1].endswith(("-m", "-u", ".py")):
+        if isinstance(args, list) and args[0] == sys.executable and _skip_flags(args)[1].endswith(("-m", "-u", ".py")):
             args = [_PYTHON, *args[1:]]
         super().__init__(args, *more, **options)
 
@@ -119,8 +121,13 @@ def _run(streams: list[int], words: list[str], folder: str, environment: dict[st
     os.environ.update(environment)
     importlib.invalidate_caches()
     subprocess.Popen = _StartsPythonWarm  # type: ignore[misc, assignment]
+    is_safe = "-P" in words[: len(words) - len(_skip_flags(words)) + 1]
+    words = _skip_flags(words)
     if words[1] == "-m":
-        sys.path[0] = folder
+        sys.path[:1] = [] if is_safe else [folder]
+        if "." in words[2]:
+            # It was imported, and is to be run.
+            sys.modules.pop(words[2], None)
         sys.argv[:] = [words[2], *words[3:]]
         runpy.run_module(words[2], run_name="__main__", alter_sys=True)
     elif words[1:3] == ["-u", "-c"]:
@@ -132,6 +139,12 @@ def _run(streams: list[int], words: list[str], folder: str, environment: dict[st
         sys.path[0] = str(Path(words[1]).resolve().parent)
         sys.argv[:] = words[1:]
         runpy.run_path(words[1], run_name="__main__")
+
+
+def _skip_flags(words: list[str]) -> list[str]:
+    """Return a command line without the flags by which modules are not looked for in some places."""
+    rest = list(itertools.dropwhile(_FLAGS.__contains__, words[1:]))
+    return [words[0], *rest]
 
 
 def _take(streams: list[int]) -> None:

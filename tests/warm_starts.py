@@ -23,15 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SERVER = Path(__file__).with_name("warm_server.py")
-_PROGRAMS, _MODULES = ("pytest", "golden"), ("pytest", "pytest_golden")
+_PROGRAMS, _MODULES = ("pytest", "golden"), ("pytest", "pytest_golden", "pytest_golden.verify.judge_child")
+#: Flags that mean the same to a process that is forked: where modules are not looked for.
+FLAGS = ("-P", "-s", "-E")
 # It imports as little as it can. The size comes first, then the rest of what is asked for, for a socket takes it in parts.
 _CLIENT = """\
 #!{python} -IS
 import _socket, marshal, os, signal, sys
 program = {program!r}
 words = [{python!r}, *([program] if program else []), *sys.argv[1:]]
-kind = words[1:2]
-if not (program or kind == ["-m"] and words[2] in {warm!r} or words[1:3] == ["-u", "-c"] or kind and kind[0].endswith(".py")):
+first = 1
+while words[first:] and words[first] in {flags!r}:
+    first += 1
+kind = words[first:first + 1]
+if not (program or kind == ["-m"] and words[first + 1] in {warm!r} or words[1:3] == ["-u", "-c"] or kind and kind[0].endswith(".py")):
     os.execv(words[0], words)
 mask = os.umask(0)
 os.umask(mask)
@@ -57,7 +62,7 @@ os._exit(code)
 def starting_warm(*more: str) -> Iterator[Path]:
     """Serve warm starts, and give a folder with `pytest`, `golden` and a `python` that starts warm.
 
-    That is so for scripts, `-u -c`, and `-m` with pytest, this package or one of these modules.
+    That is so for scripts, `-u -c`, and `-m` with pytest, this package, the judge of `golden verify` or one of these modules.
     """
     with tempfile.TemporaryDirectory() as name:
         folder, scripts = Path(name), Path(sys.executable).parent
@@ -65,7 +70,11 @@ def starting_warm(*more: str) -> Iterator[Path]:
             client = folder / program
             client.write_text(
                 _CLIENT.format(
-                    python=sys.executable, program=script, warm=(*_MODULES, *more), socket=str(folder / "socket")
+                    python=sys.executable,
+                    program=script,
+                    flags=FLAGS,
+                    warm=(*_MODULES, *more),
+                    socket=str(folder / "socket"),
                 )
             )
             client.chmod(0o755)

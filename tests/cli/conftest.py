@@ -68,12 +68,12 @@ def person(golden: Golden) -> Golden:
 
 
 @pytest.fixture
-def golden_process(folder: Path) -> GoldenProcess:
-    """Run the command as a process of its own."""
+def golden_process(folder: Path, warm_starts: Path) -> GoldenProcess:
+    """Run the command as a process of its own, which starts warm."""
 
     def run(*words: str, environment: Mapping[str, str] | None = None) -> Ran:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest_golden", *words],
+            [str(warm_starts / "python"), "-m", "pytest_golden", *words],
             cwd=folder,
             env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
@@ -85,6 +85,19 @@ def golden_process(folder: Path) -> GoldenProcess:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def warm_gates(warm_starts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the gates that a command starts from this process start warm."""
+
+    class Popen(subprocess.Popen[Any]):
+        def __init__(self, args: Any, *more: Any, **options: Any) -> None:
+            if isinstance(args, list) and args[0] == sys.executable:
+                args = [str(warm_starts / "python"), *args[1:]]
+            super().__init__(args, *more, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
 
 
 @pytest.fixture

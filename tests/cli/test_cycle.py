@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Golden
 
-pytestmark = pytest.mark.usefixtures("temporary_folder")
+pytestmark = pytest.mark.usefixtures("temporary_folder", "warm_gates")
 
 KEYS = [
     *("cycle_id", "final_status", "verdict", "branch", "commit", "regressions_detected", "improvements_approved"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Golden, Ran
 
-pytestmark = pytest.mark.usefixtures("temporary_folder")
+pytestmark = pytest.mark.usefixtures("temporary_folder", "warm_gates")
 
 DIFFERS = "printf 'id\\n2\\n' > x.csv; printf 'id\\n1\\n' > y.csv\n"
 # Of its runs, the second and the fourth fail.
