@@ -3,11 +3,13 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections import defaultdict
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -109,3 +111,16 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
     if request.param == "sqlite":
         return tmp_path / "golden.db"
     return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def warm_gates(warm_starts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let gates and workers of pytest-xdist that are started from this process start warm."""
+
+    class Popen(subprocess.Popen[Any]):
+        def __init__(self, args: Any, *more: Any, **options: Any) -> None:
+            if isinstance(args, list) and args[0] == sys.executable:
+                args = [str(warm_starts / "python"), *args[1:]]
+            super().__init__(args, *more, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)

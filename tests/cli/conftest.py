@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pytest
@@ -85,19 +84,6 @@ def golden_process(folder: Path, warm_starts: Path) -> GoldenProcess:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return run
-
-
-@pytest.fixture
-def warm_gates(warm_starts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the gates that a command starts from this process start warm."""
-
-    class Popen(subprocess.Popen[Any]):
-        def __init__(self, args: Any, *more: Any, **options: Any) -> None:
-            if isinstance(args, list) and args[0] == sys.executable:
-                args = [str(warm_starts / "python"), *args[1:]]
-            super().__init__(args, *more, **options)
-
-    monkeypatch.setattr(subprocess, "Popen", Popen)
 
 
 @pytest.fixture
