@@ -332,3 +332,20 @@ def test_on_a_pull_request_the_base_is_installed_and_the_change_apart(runner: Ru
     lost = runner.run({**pull_request(), "base_ref": "gone"}, "golden-install", install="true")
     assert lost.code == 3
     assert "fetch-depth: 0" in lost.log
+
+
+def test_what_the_base_builds_is_not_tried_in_the_place_of_the_change(runner: Runner) -> None:
+    git(runner.workspace, "fetch", "-q", "--unshallow", "origin", "main:refs/remotes/origin/main", "change")
+    own = runner.temporary / "own"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(own)], check=True)
+    runner.write_command("python", f'exec {own}/bin/python "$@"')
+    (packages,) = (own / "lib").glob("python*/site-packages")
+    said = (
+        f"mkdir -p {packages}/shop-1.dist-info && cd {packages}/shop-1.dist-info && echo 'Name: shop' >METADATA"
+        ' && echo "{\\"url\\": \\"file://$OLDPWD\\"}" >direct_url.json'
+    )
+    refused = runner.run(pull_request(), "golden-install", install=said)
+    assert refused.code == 3, refused.log
+    assert "::error title=golden install::shop was installed from the base" in refused.log
+    git(runner.workspace, "worktree", "remove", "--force", str(runner.temporary / "golden-base"))
+    assert runner.run(pull_request(), "golden-install", install=said, install_head="true").code == 0

@@ -13,6 +13,16 @@ elif [ -n "$BRANCH" ]; then
   exit 3
 fi
 (cd "$place/$FOLDER" && bash -euo pipefail -c "$INSTALL")
+# Where pipelines import what the repository builds, they would import it from the base, and whatever the change breaks would be green.
+if [ "$place" != . ] && [ -z "$INSTALL_HEAD" ]; then
+  found="$(python -I -c 'import importlib.metadata, sys
+texts = ((one.metadata["Name"], one.read_text("direct_url.json") or "") for one in importlib.metadata.distributions())
+print(*sorted({name for name, text in texts if sys.argv[1] in text}))' "$place")"
+  if [ -n "$found" ]; then
+    echo "::error title=golden install::$found was installed from the base, so pipelines would not run the change: give install-head too"
+    exit 3
+  fi
+fi
 if [ -n "$INSTALL_HEAD" ]; then
   python -m venv "$RUNNER_TEMP/golden-head"
   (
