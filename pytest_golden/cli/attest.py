@@ -1,7 +1,7 @@
 """`golden attest check FILE`: check a signed statement about a commit, as `--golden-attest` writes it.
 
-It holds if the key has signed it as it is, if it is about this commit with its manifest and baselines, and if the verdict
-is PASSED.
+It holds if the key has signed it as it is, if it is about this commit with its manifest and baselines, and if all golden
+projects ran and the verdict is PASSED.
 
 exit code: 0 it holds, 1 it does not, 2 bad input.
 """
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.cli.options import Action, add_actions, find_manifest, run_action
 from pytest_golden.cli.screen import answer, styled
-from pytest_golden.errors import GoldenError
 from pytest_golden.history.git import find_commit
-from pytest_golden.report.attestation import find_faults, read_public_key, read_statement
+from pytest_golden.report.attestation import check_statement, read_public_key
 
 if TYPE_CHECKING:
     import argparse
@@ -50,13 +49,8 @@ def _check(arguments: argparse.Namespace) -> int:
     manifest, key = find_manifest(arguments), read_public_key(arguments.key)
     commit = find_commit(manifest.parent, arguments.commit)
     base = None if arguments.base is None else find_commit(manifest.parent, arguments.base)
-    verdict, faults = "", []
-    try:
-        statement = read_statement(arguments.file.read_text(encoding="utf-8", errors="replace"), key)
-        verdict = str(statement["predicate"]["verdict"].get("verdict", ""))
-        faults = list(find_faults(statement, manifest, commit, base))
-    except GoldenError as error:
-        faults = [str(error)]
+    text = arguments.file.read_text(encoding="utf-8", errors="replace")
+    verdict, faults = check_statement(text, key, manifest, commit, base)
 
     def show(console: Console) -> None:
         if not faults:

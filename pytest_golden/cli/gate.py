@@ -20,7 +20,6 @@ from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.history.base_files import find_checkout
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.report.attestation import Attestor, judge_report
-from pytest_golden.report.report_files import write_report
 from pytest_golden.settings import place_values
 from pytest_golden.verify import gates
 from pytest_golden.verify.base_worktree import PrivateFolder, find_base, open_judge, read_head
@@ -50,36 +49,52 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:
-    attestor = None if settings.attest is None else Attestor(manifest)
+    attestor = None if settings.attest is None else Attestor(manifest, settings.attest)
     try:
-        base, checkout = find_base(manifest, arguments.base, read_head(manifest.parent)), find_checkout(manifest.parent)
-        with PrivateFolder(outside=checkout) as private, ExitStack() as held:
-            if base.manifest is None:
-                options.say(f"the base {base.commit[:12]} has no manifest: the checkout judges itself")
-            place, judge = open_judge(
-                base, manifest, load_manifest(manifest), checkout, private.path, _make_environment()
-            )
-            held.enter_context(judge)
-            words, report = _place_arguments(arguments, settings, base, private.path)
-            if settings.store is not None:
-                place = gates.use_store(place, settings.store)
-            process = gates.ChildProcess(
-                gates.make_command(place, words), cwd=place.manifest.parent, environment=place.environment, log=None
-            )
-            held.callback(process.end)
-            code = process.wait()
-            if attestor is not None and settings.attest is not None and report.is_file():
-                judged = judge_report(json.loads(report.read_text(encoding="utf-8")))
-                write_report(settings.attest, attestor.make_text(judged, base.commit), option="--attest")
+        base = find_base(manifest, arguments.base, read_head(manifest.parent))
+        code = _judge(arguments, settings, manifest, base, attestor)
+    except (ManifestError, SettingsError):
+        raise
     except GoldenError as error:
-        if isinstance(error, ManifestError | SettingsError):
-            raise
         options.say(str(error))
         return _NO_JUDGE
     if code is None or code < 0:
         options.say("the gate was killed, so nothing that it found counts")
         return _NO_JUDGE
     return code
+
+
+def _judge(
+    arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path, base: BaseCommit, attestor: Attestor | None
+) -> int | None:
+    """Run the gate, sign what it found, and return its exit code."""
+    checkout = find_checkout(manifest.parent)
+    with PrivateFolder(outside=checkout) as private, ExitStack() as held:
+        if base.manifest is None:
+            options.say(f"the base {base.commit[:12]} has no manifest: the checkout judges itself")
+        place, judge = open_judge(base, manifest, load_manifest(manifest), checkout, private.path, _make_environment())
+        held.enter_context(judge)
+        words, report = _place_arguments(arguments, settings, base, private.path)
+        if settings.store is not None:
+            place = gates.use_store(place, settings.store)
+        if attestor is not None and report.is_file():
+            # What an earlier gate reported must not be signed for this one.
+            report.unlink()
+        command = gates.make_command(place, words)
+        process = gates.ChildProcess(command, cwd=place.manifest.parent, environment=place.environment, log=None)
+        held.callback(process.end)
+        code = process.wait()
+        if attestor is not None and code in gates.GATE_CODES:
+            _attest(attestor, report, base)
+        return code
+
+
+def _attest(attestor: Attestor, report: Path, base: BaseCommit) -> None:
+    if not report.is_file():
+        raise GoldenError(f"no statement is written: the gate left no report in {report}")
+    attestor.write(
+        judge_report(json.loads(report.read_text(encoding="utf-8"))), None if base.manifest is None else base.commit
+    )
 
 
 def _make_environment() -> dict[str, str]:

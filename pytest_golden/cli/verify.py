@@ -137,9 +137,10 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
                 show=show,
             )
             found = verifier.run()
-    if attestor is not None and settings.attest is not None:
-        _attest(attestor, settings.attest, found, base)
-    return _show(arguments, found)
+    code = _show(arguments, found)
+    if attestor is not None:
+        attestor.write(_describe_judged(found), None if found.is_first else base.commit)
+    return code
 
 
 def _make_attestor(settings: GoldenSettings, manifest: Path) -> Attestor | None:
@@ -147,14 +148,7 @@ def _make_attestor(settings: GoldenSettings, manifest: Path) -> Attestor | None:
         return None
     from pytest_golden.report import attestation
 
-    return attestation.Attestor(manifest)
-
-
-def _attest(attestor: Attestor, file: Path, found: Verification, base: BaseCommit) -> None:
-    from pytest_golden.report.report_files import write_report
-
-    text = attestor.make_text(_describe_judged(found), None if found.is_first else base.commit)
-    write_report(file, text, option="--attest")
+    return attestation.Attestor(manifest, settings.attest)
 
 
 def _give_up(arguments: argparse.Namespace, head: HeadCommit, reason: str, base: BaseCommit | None = None) -> int:

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.history import git
+from pytest_golden.regression.wording import name_some, show_path
+from pytest_golden.report.report_files import write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -37,34 +39,57 @@ PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 _HOW_TO_MAKE_A_KEY = "`openssl genpkey -algorithm ed25519 -out KEY` makes one"
 _PEM_BEGINS = "-----BEGIN"
 _PASSED = "PASSED"
+_NO_STATEMENT = "it is no statement about a gate"
+# `XY PATH`. Source: git-status(1), "Short Format".
+_STATUS_WIDTH = 3
+_MOST_EDITS = 20
+_MOST_NAMED = 3
 # What a gate report has beside the verdict.
 _NO_VERDICT = frozenset({"schema_version", "gate", "results", "weakened_floor"})
 
 
 class Attestor:
-    """Writes statements about gates of one manifest, signed by the key that the environment names.
+    """Writes statements about gates of one manifest, signed by the key that the environment names. Make it before the gate runs.
 
-    `manifest` is the manifest's path in the checkout that is judged; None if there is none.
+    `manifest` is the manifest's path in the checkout that is judged, None if there is none; `file` is where the statement goes.
 
     Raises:
         SettingsError: there is no manifest or no key, or the key cannot be used.
+        GoldenError: the manifest is in no git repository, or nothing is committed.
     """
 
-    def __init__(self, manifest: Path | None) -> None:
+    def __init__(self, manifest: Path | None, file: Path) -> None:
         if manifest is None:
             raise SettingsError(
                 "--golden-attest needs a manifest: --golden-projects has none that a commit could hold."
             )
         self._manifest = manifest
         self._key = find_key()
+        self._file = file
+        self._head = git.find_commit(manifest.parent, "HEAD")
+        self._edits = find_edits(manifest, file)
 
     def make_text(self, judged: Judged, base: str | None) -> str:
         """Return the statement about what is checked out, as text; `base` is the ref that the floor was compared with.
 
+        Files that are new since the gate began are no edits: its own reports are among them.
+
         Raises:
-            GoldenError: it is in no git repository, or nothing is committed.
+            GoldenError: another commit was checked out while the gate ran.
         """
-        return seal_statement(make_statement(judged, self._manifest, base), self._key)
+        head = git.find_commit(self._manifest.parent, "HEAD")
+        if head != self._head:
+            raise GoldenError(f"no statement: {head} was checked out while the gate ran on {self._head}")
+        edits = self._edits or find_edits(self._manifest, self._file, untracked=False)
+        return seal_statement(make_statement(judged, self._manifest, base, edits), self._key)
+
+    def write(self, judged: Judged, base: str | None) -> None:
+        """Write the statement to its file. Arguments and errors are those of `make_text`.
+
+        Raises:
+            GoldenError: the file cannot be written.
+        """
+        write_report(self._file, self.make_text(judged, base), option="--attest")
 
 
 class CommitFacts(NamedTuple):
@@ -93,11 +118,24 @@ def read_commit(manifest: Path, commit: str) -> CommitFacts:
     return CommitFacts(commit, tree, *others)
 
 
-def find_edits(manifest: Path) -> bool:
-    """Tell whether the checkout has edits that are not committed, or baselines that git ignores."""
+def find_edits(manifest: Path, file: Path, *, untracked: bool = True) -> tuple[str, ...]:
+    """Return the paths, from the checkout's root, of what the commit does not hold as it is, and of baselines that git ignores.
+
+    The statement's own `file` does not count, nor do new files unless they are wanted.
+    """
     folder = manifest.parent
-    own = git.run_git(folder, "status", "--porcelain", "--ignored", "--", BASELINES_FOLDER, manifest.name)
-    return bool(own.stdout or git.run_git(folder, "status", "--porcelain").stdout)
+    root = git.find_top(folder) or folder
+    asked = ("status", "--porcelain", "-z", "--no-renames")
+    told = git.ask_git(
+        folder,
+        *asked,
+        f"--untracked-files={'normal' if untracked else 'no'}",
+        failing="git cannot tell what was edited",
+    )
+    own = (BASELINES_FOLDER, manifest.name)
+    told += git.ask_git(folder, *asked, "--ignored", "--", *own, failing="git cannot tell what it ignores")
+    paths = dict.fromkeys(entry[_STATUS_WIDTH:] for entry in git.split_paths(told))
+    return tuple(path for path in paths if os.path.realpath(root / path) != os.path.realpath(file))
 
 
 class Judged(NamedTuple):
@@ -133,13 +171,14 @@ def judge_report(report: Mapping[str, Any]) -> Judged:
     )
 
 
-def make_statement(judged: Judged, manifest: Path, base: str | None) -> dict[str, Any]:
+def make_statement(judged: Judged, manifest: Path, base: str | None, edits: Sequence[str]) -> dict[str, Any]:
     """Return the statement about what is checked out.
 
     Args:
         judged: the verdict on it.
         manifest: the manifest's path in the checkout that was judged.
         base: the ref that the floor was compared with, if there is one.
+        edits: what was not as in the commit.
 
     Raises:
         GoldenError: it is in no git repository, or nothing is committed.
@@ -158,7 +197,7 @@ def make_statement(judged: Judged, manifest: Path, base: str | None) -> dict[str
             "warnedTests": list(judged.others),
             "failedTests": list(judged.failed),
             "base": None if then is None else {"name": base, "digest": _digest_commit(then)},
-            "uncommittedEdits": find_edits(manifest),
+            "uncommittedEdits": list(edits[:_MOST_EDITS]),
             "verdict": dict(judged.verdict),
             "weakenings": [dict(one) for one in judged.weakenings],
             "environment": dict(judged.environment),
@@ -233,7 +272,7 @@ def _reading_key(named: str) -> Iterator[None]:
 
 def seal_statement(statement: Mapping[str, Any], key: Ed25519PrivateKey | None) -> str:
     """Return a statement as text: in a signed envelope, or alone if there is no key."""
-    payload = json.dumps(statement, ensure_ascii=False, separators=(",", ":")).encode()
+    payload = json.dumps(statement, separators=(",", ":")).encode()
     if key is None:
         return payload.decode() + "\n"
     signature = {"keyid": _name_key(key.public_key()), "sig": _encode(key.sign(_encode_for_signing(payload)))}
@@ -266,6 +305,19 @@ def read_statement(text: str, key: Ed25519PublicKey | None) -> dict[str, Any]:
     raise GoldenError("this key has not signed it, or it was edited since")
 
 
+def check_statement(
+    text: str, key: Ed25519PublicKey | None, manifest: Path, commit: str, base: str | None = None
+) -> tuple[str, list[str]]:
+    """Return the verdict of a statement, and why it does not say that a commit passed; arguments are those of `find_faults`."""
+    try:
+        statement = read_statement(text, key)
+        return str(statement["predicate"]["verdict"]["verdict"]), list(find_faults(statement, manifest, commit, base))
+    except GoldenError as error:
+        return "", [str(error)]
+    except (LookupError, TypeError, AttributeError):
+        return "", [_NO_STATEMENT]
+
+
 def find_faults(statement: Mapping[str, Any], manifest: Path, commit: str, base: str | None = None) -> Iterator[str]:
     """Yield why a statement does not say that a commit passed: each reason is one sentence.
 
@@ -283,15 +335,17 @@ def find_faults(statement: Mapping[str, Any], manifest: Path, commit: str, base:
     if judged != _digest_commit(facts):
         yield f"it is about the commit {judged.get('gitCommit')}, not about {commit}"
         return
-    if predicate["uncommittedEdits"]:
-        yield "there were edits that were not committed, so what ran was not the commit"
+    if edits := predicate["uncommittedEdits"]:
+        named = name_some([*map(show_path, edits)], _MOST_NAMED)
+        yield f"there were edits that were not committed ({named}), so what ran was not the commit"
     if predicate["configuration"] != list(_describe_configuration(manifest.name, facts)):
         yield f"manifest or baselines are not those that {manifest} has in this commit"
     told = (predicate["base"] or {}).get("digest", {}).get("gitCommit")
     if base is not None and told != base:
         yield f"its floor was compared with {told or 'no base'}, not with {base}"
-    if predicate["result"] != _PASSED:
-        yield f"the verdict is {predicate['verdict'].get('verdict', predicate['result'])}"
+    verdict = predicate["verdict"]
+    if predicate["result"] != _PASSED or verdict.get("is_partial"):
+        yield f"the verdict is {verdict.get('verdict', predicate['result'])}"
 
 
 def _parse_statement(payload: bytes) -> dict[str, Any]:
@@ -304,7 +358,7 @@ def _parse_statement(payload: bytes) -> dict[str, Any]:
         or statement.get("_type") != STATEMENT_TYPE
         or statement.get("predicateType") != PREDICATE_TYPE
     ):
-        raise GoldenError("it is no statement about a gate")
+        raise GoldenError(_NO_STATEMENT)
     return statement
 
 

@@ -60,7 +60,7 @@ class GoldenReports:
         if self._settings.attest is not None:
             from pytest_golden.report.attestation import Attestor
 
-            self._attestor = Attestor(self._declared.manifest_path)
+            self._attestor = Attestor(self._declared.manifest_path, self._settings.attest)
 
     @property
     def verdict(self) -> RunVerdict:

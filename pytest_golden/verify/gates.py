@@ -71,8 +71,8 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _SHORT_FRAME = re.compile(r"(?P<file>[^\s:]+\.py):(?P<line>\d+): in ")
 _INTERRUPTED = 2
 _LOOK_SECONDS = 0.2
-# All passed, something failed, nothing was declared.
-_GATE_CODES = frozenset({0, 1, 5})
+#: How a gate ends that has judged: all passed, something failed, nothing was declared.
+GATE_CODES = frozenset({0, 1, 5})
 
 
 class StartedGate(NamedTuple):
@@ -196,7 +196,7 @@ def _await_report(gate: StartedGate, named: str, show: Callable[[str], None] | N
     code = _wait(gate, show)
     if code == _INTERRUPTED:
         raise KeyboardInterrupt
-    if code not in _GATE_CODES or not gate.report.is_file():
+    if code not in GATE_CODES or not gate.report.is_file():
         raise BrokenDownError(f"the gate of the {named} {_describe_end(gate, code)}", gate.process.log)
     try:
         report = _read_report(gate, code)

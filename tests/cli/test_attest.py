@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -63,10 +64,10 @@ class Signing:
     def __init__(self, process: GoldenProcess, golden: Golden, keys: Path) -> None:
         self._process, self._golden, self._keys = process, golden, keys
 
-    def gate(self, path: str, **environment: str) -> Ran:
+    def gate(self, path: str, *words: str, **environment: str) -> Ran:
         key = {"GOLDEN_ATTEST_KEY": str(self._keys / "ours.pem"), **environment}
-        words = ("gate", "--base", "main", "--store", "none", "--attest", path)
-        return self._process(*words, environment=key)
+        gate = ("gate", "--base", "main", "--store", "none", "--attest", path)
+        return self._process(*gate, *words, environment=key)
 
     def check(self, path: str, *words: str, key: str = "ours") -> Ran:
         return self._golden("attest", "check", path, "--key", str(self._keys / f"{key}.pub"), *words)
@@ -127,8 +128,62 @@ def test_red_gate_and_uncommitted_edits_do_not_hold(repository: Repository, sign
     refused = signing.check("st.json", "--json").json
     assert refused["holds"] is False
     assert len(refused["faults"]) == 2
-    assert "edits that were not committed" in refused["faults"][0]
+    assert "edits that were not committed (works/run.sh)" in refused["faults"][0]
     assert "the verdict is FAILED: 1 failed" in refused["faults"][1]
+
+
+def test_reports_of_the_gate_itself_are_no_edits_and_those_of_an_earlier_gate_are_not_signed(
+    repository: Repository, signing: Signing
+) -> None:
+    reports = ("--", "--golden-junit=junit.xml", "--golden-json=report.json")
+    assert signing.gate("statement.txt", *reports).code == 0
+    assert signing.check("statement.txt").code == 0
+    # Now the report is there before the gate, and this time pytest refuses to run.
+    (repository.folder / "junit.xml").unlink()
+    refused = signing.gate("other.txt", *reports, "--no-such-option")
+    assert refused.code == 4
+    assert not (repository.folder / "other.txt").exists()
+    nowhere = signing.gate("other.txt", "--", "--golden-json=/dev/null")
+    assert nowhere.code == 3
+    assert "no statement is written: the gate left no report in /dev/null" in nowhere.err
+    # A statement of its own that lies there is no edit either; another new file is one.
+    assert signing.gate("statement.txt").code == 0
+    assert signing.check("statement.txt").code == 0
+    repository.write(more__txt="not committed")
+    assert signing.gate("statement.txt").code == 0
+    assert "edits that were not committed (more.txt)" in signing.check("statement.txt").out
+
+
+def test_commit_that_changes_meanwhile_and_projects_that_are_left_out_are_not_signed_as_passed(
+    repository: Repository, signing: Signing, keys: Path
+) -> None:
+    repository.declare("works", "other")
+    repository.script("other", "echo other\n")
+    repository.write(pytest__ini="[pytest]\n")
+    repository.commit()
+    key = {**os.environ, "GOLDEN_ATTEST_KEY": str(keys / "ours.pem")}
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *WITHOUT_PLUGINS,
+        "--golden",
+        "--golden-store=none",
+        "--golden-attest=own.json",
+    ]
+    partial = subprocess.run([*words, "-k", "works"], cwd=repository.folder, env=key, capture_output=True, check=False)
+    assert partial.returncode == 0
+    refused = signing.check("own.json")
+    assert refused.code == 1
+    assert "the verdict is PASSED (partial: 1 deselected): 1 passed" in refused.out.replace("\n", " ")
+    moving = "import subprocess\ndef test_a():\n    subprocess.run(['git', 'checkout', '-q', 'main'], check=True)\n"
+    repository.write(test_moving__py=moving)
+    repository.commit()
+    moved = subprocess.run(
+        [*words, "test_moving.py"], cwd=repository.folder, env=key, capture_output=True, text=True, check=False
+    )
+    assert moved.returncode != 0
+    assert "was checked out while the gate ran on" in moved.stdout
 
 
 def test_ignored_baselines_are_no_part_of_the_commit(repository: Repository, signing: Signing) -> None:
@@ -145,6 +200,10 @@ def test_verification_and_own_gate_are_signed_too(
     monkeypatch.setenv("GOLDEN_ATTEST_KEY", (keys / "ours.pem").read_text())
     assert golden("verify", "--base", "main", "--store", "none", "--attest", "verified.json").code == 0
     assert "no new regression; 1 ok" in signing.check("verified.json", "--base", "main").out
+    unwritable = golden("verify", "--base", "main", "--store", "none", "--attest", "works")
+    assert unwritable.code == 2
+    assert "1 ok" in unwritable.out
+    assert "--attest" in unwritable.err
     monkeypatch.setenv("GOLDEN_ATTEST_KEY", "none")
     assert golden("verify", "--base", "main", "--store", "none", "--attest", "plain.json").code == 0
     statement = json.loads((repository.folder / "plain.json").read_text())
@@ -152,7 +211,15 @@ def test_verification_and_own_gate_are_signed_too(
     assert statement["predicate"]["passedTests"] == ["works"]
     assert statement["predicate"]["environment"]["sandbox"]
     assert golden("attest", "check", "plain.json", "--key", "none").code == 0
-    for text in ("{}", "[", "[]"):
+    empty = {**statement, "predicate": {"verdict": {"verdict": ""}}}
+    for text in (
+        "{}",
+        "[",
+        "[]",
+        json.dumps({**statement, "predicate": 1}),
+        json.dumps(empty),
+        json.dumps({**statement, "subject": []}),
+    ):
         (repository.folder / "plain.json").write_text(text)
         assert "it is no statement about a gate" in golden("attest", "check", "plain.json", "--key", "none").out
     monkeypatch.setenv("GOLDEN_ATTEST_KEY", str(keys / "ours.pem"))
