@@ -71,7 +71,6 @@ def test_judge_that_cannot_be_set_up_is_told_in_one_sentence(repository: Reposit
     ran = golden("gate", "--base", "origin/main")
     assert ran.code == 3
     assert "there is no such commit here" in ran.err
-    repository.declare("works", more="setup: [python, -c, 'raise SystemExit(7)']\n")
     assert golden("gate", "--base", "-x").code == 2
 
 

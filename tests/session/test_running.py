@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import pytest
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from tests.session.workspace import Workspace
 
 
+EACH_STATUS: tuple[dict[str, Any], ...] = (
+    {"name": "fine"},
+    {"name": "broken", "script": FAILS},
+    {"name": "lost", "path": "nowhere/run.sh"},
+    {"name": "absent", "skip_if_missing": ["no_such_program_here"]},
+    {"name": "known", "script": FAILS, "quarantine": {"until": "2999-12-31", "reason": "flaky upstream"}},
+)
+
+
 def test_each_status_is_counted_where_a_person_expects_it(workspace: Workspace) -> None:
     workspace.declare(
-        {"name": "fine"},
-        {"name": "broken", "script": FAILS},
-        {"name": "lost", "path": "nowhere/run.sh"},
-        {"name": "absent", "skip_if_missing": ["no_such_program_here"]},
-        {"name": "known", "script": FAILS, "quarantine": {"until": "2999-12-31", "reason": "flaky upstream"}},
+        *EACH_STATUS,
         {"name": "late", "script": FAILS, "quarantine": {"until": "2020-01-01", "reason": "was flaky"}},
     )
     result = workspace.run("-rA", "--durations=3")
@@ -113,13 +118,7 @@ def test_output_is_captured_output(workspace: Workspace, shown: str, is_told: bo
 
 
 def test_every_hook_sees_what_pytest_sees(workspace: Workspace) -> None:
-    workspace.declare(
-        {"name": "fine"},
-        {"name": "broken", "script": FAILS},
-        {"name": "lost", "path": "nowhere/run.sh"},
-        {"name": "absent", "skip_if_missing": ["no_such_program_here"]},
-        {"name": "known", "script": FAILS, "quarantine": {"until": "2999-12-31", "reason": "flaky upstream"}},
-    )
+    workspace.declare(*EACH_STATUS)
     workspace.pytester.makeconftest(
         """
         import json, pytest
