@@ -223,7 +223,9 @@ def examine_sandbox(root: Path, view: str) -> Iterator[Finding]:
         is_own = abilities.network == "own"
         told = "own: `network: true` reaches no server of this machine" if is_own else ""
         told = told or f"host: `network: true` reaches the servers of this machine; {abilities.network_reason}"
-        advice = "" if is_own else "install slirp4netns, or declare `network: false` where no network is needed"
+        advice = (
+            "" if is_own else "install slirp4netns and let this user open /dev/net/tun, or declare `network: false`"
+        )
         yield Finding("network", State.GOOD if is_own else State.LIMITED, told, advice)
         if os.getuid() == 0:
             told = "root: pipelines have none of its rights, but can read its files outside HOME, /etc and /run"

@@ -247,7 +247,9 @@ def run_against_base(arguments: argparse.Namespace, work: Callable[[GoldenSettin
         os.environ.pop(name, None)
     manifest = locate_manifest(settings)
     if not manifest.is_file():
-        raise SettingsError(f"{manifest} is not there: name the manifest, or run `golden init` to write a first one")
+        raise SettingsError(
+            f"{manifest} is not there: name the manifest by --manifest, or run `golden init` to write a first one"
+        )
     try:
         with raise_when_ended():
             return work(settings, manifest)

@@ -91,8 +91,8 @@ class CommandCycle:
         """
         if not self.improve or not self.review:
             raise SettingsError("a new cycle wants both --improve CMD and --review CMD")
+        base = find_commit(self.manifest.parent, "HEAD")
         checkout = find_checkout(self.manifest.parent)
-        base = find_commit(checkout, "HEAD")
         if run_git(checkout, "status", "--porcelain").stdout:
             self.say(f"there are edits that are not committed: the cycle works on {base[:12]}, without them")
         floor = read_base_floor(checkout, base, self.manifest)

@@ -88,7 +88,9 @@ class NetworkHelper:
                 self.close()
                 said.seek(0)
                 lines = said.read().decode("utf-8", "replace").strip().splitlines()
-                raise GatewayError(f"{PROGRAM} failed: {lines[-1] if lines else 'it said nothing'}")
+                # The last line is often only `child failed(1)`: the cause is in the one before it.
+                told = "; ".join([line for line in lines if not line.startswith("WARNING")][-2:])
+                raise GatewayError(f"{PROGRAM} failed: {told or 'it said nothing'}")
 
     @property
     def is_alive(self) -> bool:

@@ -37,9 +37,11 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 _HOW_TO_MAKE_A_KEY = "`openssl genpkey -algorithm ed25519 -out KEY` makes one"
+_HOW_TO_PUBLISH_IT = "`openssl pkey -in KEY -pubout -out PUB` makes one from the key that signs"
 _PEM_BEGINS = "-----BEGIN"
 _PASSED = "PASSED"
 _NO_STATEMENT = "it is no statement about a gate"
+_SIGNED = "it is signed: give the public key by --key instead of `none`"
 # `XY PATH`. Source: git-status(1), "Short Format".
 _STATUS_WIDTH = 3
 _MOST_EDITS = 20
@@ -229,7 +231,7 @@ def find_key() -> Ed25519PrivateKey | None:
         )
     if given == UNSIGNED:
         return None
-    with _reading_key(KEY_VARIABLE):
+    with _reading_key(f"{KEY_VARIABLE} is no Ed25519 private key", _HOW_TO_MAKE_A_KEY):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -248,7 +250,7 @@ def read_public_key(given: str) -> Ed25519PublicKey | None:
     """
     if given == UNSIGNED:
         return None
-    with _reading_key(f"--key {given}"):
+    with _reading_key(f"--key {given} is no Ed25519 public key", _HOW_TO_PUBLISH_IT):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -259,15 +261,15 @@ def read_public_key(given: str) -> Ed25519PublicKey | None:
 
 
 @contextmanager
-def _reading_key(named: str) -> Iterator[None]:
+def _reading_key(told: str, advice: str) -> Iterator[None]:
     try:
         yield
     except ImportError:
-        told = "signing needs `cryptography`: pip install 'pytest-golden-projects[attest]'"
+        told = "signatures need `cryptography`: pip install 'pytest-golden-projects[attest]'"
         raise SettingsError(told) from None
     except (OSError, ValueError, TypeError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise SettingsError(f"{named} is no Ed25519 key as PEM ({why}): {_HOW_TO_MAKE_A_KEY}.") from None
+        raise SettingsError(f"{told} as PEM ({why}): {advice}.") from None
 
 
 def seal_statement(statement: Mapping[str, Any], key: Ed25519PrivateKey | None) -> str:
@@ -353,6 +355,8 @@ def _parse_statement(payload: bytes) -> dict[str, Any]:
         statement: Any = json.loads(payload)
     except (ValueError, RecursionError):
         statement = None
+    if isinstance(statement, dict) and "signatures" in statement:
+        raise GoldenError(_SIGNED)
     if (
         not isinstance(statement, dict)
         or statement.get("_type") != STATEMENT_TYPE

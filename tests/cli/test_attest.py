@@ -222,6 +222,10 @@ def test_verification_and_own_gate_are_signed_too(
     ):
         (repository.folder / "plain.json").write_text(text)
         assert "it is no statement about a gate" in golden("attest", "check", "plain.json", "--key", "none").out
+    (repository.folder / "plain.json").write_text('{"payload": "", "signatures": []}')
+    signed = golden("attest", "check", "plain.json", "--key", "none")
+    assert signed.code == 1
+    assert "it is signed: give the public key by --key" in signed.out
     monkeypatch.setenv("GOLDEN_ATTEST_KEY", str(keys / "ours.pem"))
     own = [sys.executable, "-m", "pytest", "--golden", "--golden-store=none", "--golden-attest", "own.json"]
     assert subprocess.run(own, cwd=repository.folder, check=False, capture_output=True).returncode == 0
@@ -236,7 +240,12 @@ def test_verification_and_own_gate_are_signed_too(
 
 @pytest.mark.parametrize(
     ("key", "told"),
-    [("", "needs a key"), ("/nowhere/key.pem", "No such file"), ("-----BEGIN x", "is no Ed25519 key"), ("rsa", "kind")],
+    [
+        ("", "needs a key"),
+        ("/nowhere/key.pem", "No such file"),
+        ("-----BEGIN x", "is no Ed25519 private key"),
+        ("rsa", "kind"),
+    ],
 )
 def test_key_that_cannot_sign_is_refused_before_anything_runs(
     repository: Repository, signing: Signing, keys: Path, key: str, told: str
@@ -257,4 +266,5 @@ def test_public_key_of_another_kind_is_refused(repository: Repository, golden: G
     for name in ("rsa.pub", "ours.pem", "missing.pub"):
         ran = golden("attest", "check", "st.json", "--key", str(keys / name))
         assert ran.code == 2
-        assert "is no Ed25519 key as PEM" in ran.err
+        assert "is no Ed25519 public key as PEM" in ran.err
+        assert "openssl pkey -in KEY -pubout" in ran.err

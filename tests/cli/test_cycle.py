@@ -295,8 +295,9 @@ def test_commands_with_secrets_are_not_kept_and_must_be_given_again(repository: 
     )
     first = golden("cycle", *words)
     assert first.code == 3
-    state = next((repository.folder / ".golden" / "cycles").glob("*.json")).read_text()
-    assert secret not in state
+    state = next((repository.folder / ".golden" / "cycles").glob("*.json"))
+    assert f"take it up by `golden cycle --resume {state.stem}`" in " ".join(first.out.split())
+    assert secret not in state.read_text()
     again = golden("cycle", "--resume")
     assert again.code == 2
     assert "give --improve and --review again" in again.err

@@ -271,7 +271,10 @@ def test_shell_is_in_that_network(
     ("helper", "reason"),
     [
         (None, "slirp4netns is not installed"),
-        ("echo first >&2; echo no tap device >&2; exit 1", "slirp4netns failed: no tap device"),
+        (
+            "echo first >&2; echo no tap device >&2; echo WARNING: x >&2; echo child failed >&2; exit 1",
+            "slirp4netns failed: no tap device; child failed",
+        ),
         ("exit 1", "slirp4netns failed: it said nothing"),
     ],
 )

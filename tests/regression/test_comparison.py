@@ -25,7 +25,7 @@ from pytest_golden.regression.comparison import (
     fisher_worse,
     tells_nothing,
 )
-from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
+from pytest_golden.regression.model import MACHINE_KINDS, GoldenProjectResult, Reason, ReasonKind, ResultStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -233,6 +233,12 @@ def test_base_that_said_nothing_of_a_project_judges_no_failure() -> None:
     assert lacking.startswith("p fails on the head, and the base has no baseline for ")
     unable = find_unjudged(ProjectRuns("p", side(ERROR, "path_not_found"), side(FAILED)))
     assert unable == "p fails on the head, and on the base it could not be run: because of path_not_found"
+
+
+@pytest.mark.parametrize("kind", sorted(MACHINE_KINDS))
+def test_machine_that_can_run_neither_side_excuses_nothing(kind: ReasonKind) -> None:
+    unable = find_unjudged(ProjectRuns("p", side(ERROR, kind), side(ERROR, kind)))
+    assert unable == f"p fails on the head, and on the base it could not be run: because of {kind}"
 
 
 @pytest.mark.parametrize(
