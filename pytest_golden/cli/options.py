@@ -250,6 +250,8 @@ def run_against_base(arguments: argparse.Namespace, work: Callable[[GoldenSettin
         raise SettingsError(
             f"{manifest} is not there: name the manifest by --manifest, or run `golden init` to write a first one"
         )
+    if not manifest.parent.samefile(Path.cwd()):
+        say(f"commands that are shown are to be typed in {manifest.parent}")
     try:
         with raise_when_ended():
             return work(settings, manifest)

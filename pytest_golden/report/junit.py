@@ -103,7 +103,9 @@ def _floor_case(weakenings: Sequence[Weakening]) -> TestCase:
     count = f"weakened in {len(told)} way{'' if len(told) == 1 else 's'}"
     case.add_failure_info(
         message=clean_xml_line(f"the floor is {count}: {told[0]}"),
-        output=clean_xml_text("\n".join([*told, "A person accepts this with --golden-floor=accept."])),
+        output=clean_xml_text(
+            "\n".join([*told, "A person accepts this with --golden-floor=accept (golden gate: --floor accept)."])
+        ),
         failure_type="weakened_floor",
     )
     return case

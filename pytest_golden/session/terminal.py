@@ -310,7 +310,7 @@ class GoldenTerminal:
             colour = {} if self._floor.is_accepted else {"red": True}
             self._screen.say(f"{whose}{make_visible(weakening.message)}", **colour)
         if self._reports.verdict.is_floor_bad:
-            self._screen.say("A person accepts this with --golden-floor=accept.")
+            self._screen.say("A person accepts this with --golden-floor=accept (golden gate: --floor accept).")
 
     def _write_count(self) -> None:
         recorder = self._recorder

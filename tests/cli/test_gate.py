@@ -67,11 +67,16 @@ def test_base_without_a_manifest_lets_the_checkout_judge_itself(folder: Path, go
     assert "FAILED golden_projects.yaml::works" in ran.out
 
 
-def test_judge_that_cannot_be_set_up_is_told_in_one_sentence(repository: Repository, golden: Golden) -> None:
+def test_judge_that_cannot_be_set_up_is_told_in_one_sentence(
+    repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ran = golden("gate", "--base", "origin/main")
     assert ran.code == 3
     assert "there is no such commit here" in ran.err
+    assert "typed in" not in ran.err
     assert golden("gate", "--base", "-x").code == 2
+    monkeypatch.chdir(repository.folder / "works")
+    assert f"are to be typed in {repository.folder}\n" in golden("gate", "--base", "origin/main").err
 
 
 def test_interrupted_gate_ends_its_pipeline_and_its_worktree(repository: Repository) -> None:

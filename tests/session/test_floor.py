@@ -36,7 +36,7 @@ def test_weakened_floor_fails_although_all_passed(based: Workspace) -> None:
             "*= weakened floor =*",
             "one: retries was raised*",
             "two: is gone*",
-            "*accepts this with --golden-floor=accept*",
+            "*accepts this with --golden-floor=accept (golden gate: --floor accept).",
             "golden: FAILED: 1 passed, floor weakened",
         ]
     )
