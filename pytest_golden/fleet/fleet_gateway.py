@@ -9,7 +9,6 @@ import hashlib
 import os
 import pickle
 import zlib
-from base64 import b64decode
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.fleet import worker as on_worker
 from pytest_golden.fleet.cluster import explain_unlike, find_versions
-from pytest_golden.fleet.shipping import FleetSession, FleetTask, pack_workspace, read_answer, relocate
+from pytest_golden.fleet.shipping import FleetSession, FleetTask, pack_workspace, read_answer, read_log, relocate
 from pytest_golden.gateway.execution import next_log_file
 from pytest_golden.gateway.model import Ending, GatewayAbilities, Problem, require_execution
 from pytest_golden.gateway.outcome import outcome_not_started
@@ -292,7 +291,7 @@ class FleetGateway:
             return outcome
         file = next_log_file(self._plan.log_folder, project.name)
         with suppress(OSError, ValueError, zlib.error):
-            log = zlib.decompress(b64decode(answer.log))
+            log = read_log(answer)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(log)
             return replace(outcome, log_path=str(file))

@@ -14,6 +14,8 @@ import secrets
 import stat
 import tarfile
 import tempfile
+import zlib
+from base64 import b64decode
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import RunnerCommand
     from pytest_golden.regression.slowdown import SlowdownJudge
 
+#: A worker keeps 10 MiB of a log.
+MOST_LOG_BYTES = 11 << 20
 #: The limit for what is sent through a scheduler, which holds all of it in memory.
 MOST_BYTES = 256 << 20
 WORKSPACE, BASELINES = "workspace", "baselines"
@@ -117,6 +121,16 @@ def read_answer(given: Any) -> FleetAnswer:
             f"a worker gave no answer that can be read ({error}): find out what runs there, and who reaches the cluster"
         )
         raise GatewayError(message) from None
+
+
+def read_log(answer: FleetAnswer) -> bytes:
+    """Return the log in an answer, cut at more than a worker keeps: a few bytes can unpack to very many.
+
+    Raises:
+        ValueError: it is not base64.
+        zlib.error: it is not compressed.
+    """
+    return zlib.decompressobj().decompress(b64decode(answer.log), MOST_LOG_BYTES)
 
 
 def pack_workspace(

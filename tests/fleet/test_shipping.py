@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import pickle
+import zlib
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -153,6 +155,14 @@ def test_an_answer_is_json_and_comes_back_as_it_was() -> None:
     assert read.outcome.trajectory is not None
     assert read.outcome.trajectory.to_dict() == trajectory.to_dict()
     assert json.loads(written)["outcome"]["ending"] == "signalled"
+
+
+def test_a_log_is_unpacked_to_what_a_worker_may_keep() -> None:
+    def answer(log: bytes) -> FleetAnswer:
+        return FleetAnswer("w", PipelineOutcome(Ending.EXITED), b64encode(zlib.compress(log)).decode())
+
+    assert shipping.read_log(answer(b"said")) == b"said"
+    assert len(shipping.read_log(answer(bytes(64 << 20)))) == shipping.MOST_LOG_BYTES
 
 
 OUTCOME = PipelineOutcome(Ending.EXITED).to_dict()
