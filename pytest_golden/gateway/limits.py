@@ -79,22 +79,49 @@ def living_cpu_seconds(pids: list[int]) -> float:
 
 
 def used_bytes(folder: str) -> int:
-    """Return the space that everything below a folder takes, as far as it may be looked into; links count once."""
-    total, pending = 0, [folder]
+    """Return the space that everything below a folder takes, as far as it may be looked into; links count once.
+
+    Each folder is opened from the one above it: a path may be longer than the kernel takes, and a link that has just taken
+    a folder's place is not followed.
+    """
+    total = 0
     linked: dict[tuple[int, int], int] = {}
+    # Open folders, each with the names of those in it that are still to be looked at.
+    pending: list[tuple[int | None, list[str]]] = [(None, [folder])]
     while pending:
+        above, names = pending[-1]
+        number: int | None = None
         # What is removed meanwhile is left out, and hides nothing beside it.
-        with suppress(OSError), os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    found = entry.stat(follow_symlinks=False)
-                    if found.st_nlink == 1:
-                        total += found.st_blocks
-                    else:
-                        linked[found.st_dev, found.st_ino] = found.st_blocks
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.append(entry.path)
+        with suppress(OSError):
+            number = os.open(names.pop(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+        if not names:
+            pending.pop()
+            if above is not None:
+                os.close(above)
+        if number is not None:
+            blocks, below = _look_into(number, linked)
+            total += blocks
+            if below:
+                pending.append((number, below))
+            else:
+                os.close(number)
     return (total + sum(linked.values())) * _BLOCK_BYTES
+
+
+def _look_into(folder: int, linked: dict[tuple[int, int], int]) -> tuple[int, list[str]]:
+    """Return the blocks of what lies in an open folder, and the names of its folders; what has links is noted."""
+    total, below = 0, []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                found = entry.stat(follow_symlinks=False)
+                if found.st_nlink == 1:
+                    total += found.st_blocks
+                else:
+                    linked[found.st_dev, found.st_ino] = found.st_blocks
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(entry.name)
+    return total, below
 
 
 class DiskMeter:

@@ -327,6 +327,11 @@ class Run:
         duration = time.monotonic() - self.started
         left = self.end_leftovers()
         self.ending = self.ending or self.find_last_excess()
+        if self.group is not None:
+            if self.ending == "memory_limit":
+                # What was killed no longer tells what it held.
+                self.peak_bytes = max(self.peak_bytes, self.request["memory_limit_bytes"])
+            self.group.remove()
         code = self.process.returncode
         started = True
         if self.status_pipe >= 0:
@@ -346,13 +351,7 @@ class Run:
         """Return the limit that it exceeded between the last look and its end, empty if none."""
         if self.disk is not None and self.disk.measure() > self.disk.limit:
             return "disk_limit"
-        if self.group is None:
-            return ""
-        excess = self.group.find_excess()
-        if excess == "memory_limit":
-            self.peak_bytes = max(self.peak_bytes, self.request["memory_limit_bytes"])
-        self.group.remove()
-        return excess
+        return "" if self.group is None else self.group.find_excess()
 
     def end_leftovers(self) -> int:
         """Kill every process that is still there and return how many survived that."""

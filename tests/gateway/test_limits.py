@@ -53,6 +53,20 @@ def test_space_is_counted_by_blocks_and_a_linked_file_once(tmp_path: Path) -> No
     assert used_bytes(str(tmp_path / "gone")) == 0
 
 
+def test_space_is_counted_deeper_than_a_path_can_say(tmp_path: Path) -> None:
+    name, above = "d" * 250, os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir(name, dir_fd=above)
+        below = os.open(name, os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = below
+    number = os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=above)
+    os.write(number, b"x" * MIB)
+    os.close(number)
+    os.close(above)
+    assert used_bytes(str(tmp_path)) >= MIB
+
+
 def test_meter_counts_from_what_was_there_and_never_below_nothing(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(b"x" * MIB)
     meter = DiskMeter(str(tmp_path), used_bytes(str(tmp_path)), MIB)
@@ -158,6 +172,7 @@ def test_limits_are_written_before_the_pipeline_enters_its_group(grouped: Callab
         ("echo 'oom 1\noom_kill 1' > $GROUP/memory.events; kill -9 $$", Ending.MEMORY_LIMIT),
         ("echo 'max 3' > $GROUP/pids.events; exit 1", Ending.PROCESS_LIMIT),
         ("echo 'max 3' > $GROUP/pids.events; sleep 600", Ending.PROCESS_LIMIT),
+        ("echo 'oom_kill 1' > $GROUP/memory.events; sleep 600", Ending.MEMORY_LIMIT),
         ("echo 'max 0' > $GROUP/pids.events; exit 1", Ending.EXITED),
     ],
 )
@@ -165,6 +180,13 @@ def test_what_the_kernel_has_held_is_the_ending(report: str, ending: Ending, gro
     done = grouped(report, memory_limit_bytes=MIB, process_limit=8)
     assert (done.ending, done.left_behind) == (ending, 0)
     assert done.peak_memory_bytes >= (MIB if ending is Ending.MEMORY_LIMIT else 0)
+
+
+@pytest.mark.parametrize("script", ["exit 0", "sleep 600"])
+def test_group_is_removed_however_the_run_ends(script: str, grouped: Callable[..., Exit], groups: Path) -> None:
+    done = grouped(f"rm $GROUP/*\n{script}", memory_limit_bytes=64 * MIB, timeout_seconds=0.5)
+    assert done.ending is (Ending.EXITED if script == "exit 0" else Ending.TIMEOUT)
+    assert list(groups.glob("golden-run-*")) == []
 
 
 def test_swap_is_held_where_it_is_counted_and_an_empty_group_is_removed(
