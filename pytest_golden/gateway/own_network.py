@@ -29,7 +29,9 @@ _READY_SECONDS = 10
 _ROUTES = Path("/proc/net/fib_trie")
 _OWN_ADDRESS = re.compile(r"\|-- ([0-9.]+)\n\s+(/[0-9]+) host LOCAL")
 _LOOPBACK = r"(?:localhost|127\.0\.0\.1|::1)\b"
-_SAYS_REFUSED = re.compile(rf"{_LOOPBACK}.*refused|refused.*{_LOOPBACK}|ConnectionRefusedError", re.IGNORECASE)
+_SAYS_REFUSED = re.compile(
+    rf"{_LOOPBACK}.{{0,200}}refused|refused.{{0,200}}{_LOOPBACK}|ConnectionRefusedError", re.IGNORECASE
+)
 _MOST_OF_TEXT = 16 << 10
 _RESOLVER_FILE = "/etc/resolv.conf"
 

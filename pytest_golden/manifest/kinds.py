@@ -343,7 +343,7 @@ def _check_network(value: Any) -> bool | str:
     if plain == "loopback":
         return False
     if plain != "host":
-        raise wrong(f"{show(value)} is neither true nor false nor host; write one of them, without quotes")
+        raise wrong(f"{show(value)} is not true, false, loopback or host; write one of them, without quotes")
     return "host"
 
 

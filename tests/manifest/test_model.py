@@ -162,7 +162,7 @@ def test_every_field_is_a_key_of_the_manifest() -> None:
         ({"expected_outcome": "specific_error:("}, "is not a regular expression"),
         ({"timeout": 0}, "not above 0"),
         ({"memory_limit": "-1MB"}, "not above 0"),
-        ({"network": 1}, "neither true nor false"),
+        ({"network": 1}, "1 is not true, false, loopback or host"),
         ({"retries": -1}, "whole number"),
         ({"retries": True}, "whole number"),
         ({"args": "x"}, r"write it in brackets: \['x'\]"),
