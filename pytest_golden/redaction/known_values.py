@@ -33,12 +33,13 @@ _LEAST_WINDOW = 4096
 _MOST_COMPARED, _SIGNS_OF_CALL = 1 << 25, 80
 _MANY_ANCHORS = 600
 _RUN = compile_late("[A-Za-z0-9]+")
-_PART = compile_late(r"[A-Za-z0-9]+|[ \t\r\n]+|\\+[nr]?|(?s:.)")
+_PART = compile_late(r"[A-Za-z0-9]+|[ \t\r\n]+|\\+[nr]?|(?s:(.)\1*)")
+_BACKSLASH = r"(?:\\|%(?:25)?5[Cc])"
 _BLANK = r"(?:[ \t\r\n]|\+|%(?:25)?(?:20|0[ADad9])|\\{1,7}[nrt ])"
 _LETTERS = {"\a": "a", "\b": "b", "\f": "f", "\v": "v", "\0": "0"}
 _NAMED = {"&": "|amp", "<": "|lt", ">": "|gt", '"': "|quot", "'": "|apos"}
 _DOUBLED = frozenset("\"'$%")
-_IN_BASE64 = {"+": r"(?:[+\-]|%2[Bb]|\\{1,7}u002[Bb])?", "/": r"(?:\\{0,7}/|_|%2[Ff])"}
+_IN_BASE64 = {"+": r"(?>(?:[+\-]|%2[Bb]|\\{1,7}u002[Bb])?)", "/": r"(?:\\{0,7}/|_|%2[Ff])"}
 _PADDING = "(?:={1,2}|(?:%3[Dd]){1,2})?"
 # Not inside a longer word, but behind the n of a JSON text's \n, a URL's escape and the end of a colour.
 _WORD_START = r"(?:(?<!\w)|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})|(?<=\dm))"
@@ -191,43 +192,61 @@ def _count_spelled(value: str) -> int:
 
 
 def _spell(value: str) -> str:
-    """Return a pattern for a value with any of the usual escapes."""
+    """Return a pattern for a value with any of the usual escapes.
+
+    Each part of the value decides at once how much it takes. If parts could share signs in several ways, a text that differs
+    at its end would be tried in all of them, which would take forever.
+    """
     is_long = len(value) - sum(value.count(sign) for sign in f"{_BORDERS}\\= ") >= _LONG_WITHOUT
-    # Where a line is broken at a blank, the blank is gone.
-    blanks = _BLANK + ("{0,64}" if len(value) >= 2 * _SHORTEST_CORE else "{1,64}")
-    parts = []
-    for part in _PART.findall(value):
+    least_blanks = 0 if len(value) >= 2 * _SHORTEST_CORE else 1
+    patterns = []
+    for found in _PART.finditer(value):
+        part, after = found[0], value[found.end() :]
         if part[0] in " \t\r\n":
-            parts.append(blanks)
+            # Where a line is broken at a blank, the blank is gone.
+            blank = _BLANK.replace(r"\+", r"\+(?=%)") if after[:1] == "+" else _BLANK
+            patterns.append(f"(?>{blank}{{{least_blanks},64}})")
         elif part[0] == "\\":
             letter = part.strip("\\")
-            escaped = rf"(?:\\{{{0 if is_long else 1},64}}|(?:%(?:25)?5[Cc]){{{len(part) - len(letter)}}}){letter}"
+            escaped = f"(?>{_BACKSLASH}{{{0 if is_long else 1},64}}){letter}"
             # Beside a letter it looks like an escaped line break.
-            parts.append(f"(?:{escaped})?" if letter and is_long else escaped)
+            patterns.append(f"(?>(?:{escaped})?)" if letter and is_long else escaped)
         elif part.isascii() and part.isalnum():
-            parts.append(part)
+            patterns.append(part)
         else:
-            parts.append(f"{_spell_sign(part)}{'?' if is_long and (part in _BORDERS or part == '=') else ''}")
-    return "".join(parts)
+            patterns.append(_spell_signs(part, after, is_lost=is_long and part[0] in f"{_BORDERS}="))
+    return "".join(patterns)
+
+
+def _spell_signs(signs: str, after: str, *, is_lost: bool) -> str:
+    """Return a pattern for a run of the same sign; if it `is_lost` at line breaks, for none of it too."""
+    sign, count = signs[0], len(signs)
+    spelled = _spell_sign(sign)
+    # Before a backslash it would not be clear which of the signs is meant by an escaped one.
+    may_double = sign in _DOUBLED and after[:1] != "\\"
+    if sign == "'" and may_double and not after.startswith("\"'\"'"):
+        spelled = rf"(?:'\\{{1,7}}''|'\"'\"'|{spelled})"
+    run = f"{spelled}{{{0 if is_lost else count},{2 * count if may_double else count}}}"
+    # `%25` may be an escaped percent sign, or one before the digits 25.
+    return run if sign == "%" else f"(?>{run})"
 
 
 def _spell_sign(sign: str) -> str:
     code, encoded = ord(sign), sign.encode("utf-8", "surrogatepass")
     units = sign.encode("utf-16-be", "surrogatepass").hex()
-    spelled = [rf"(?:\\{{0,7}}{re.escape(sign)}){'{1,2}' if sign in _DOUBLED else ''}"]
-    if sign == "'":
-        spelled = [r"'\\{1,7}''", "'\"'\"'", *spelled]
-    if sign in _LETTERS:
-        spelled.append(rf"\\{{1,7}}{_LETTERS[sign]}")
+    more = f"{_BACKSLASH}{{1,7}}"
     escaped = [
         "".join(f"%(?:25)?{byte:02x}" for byte in encoded),
-        "".join(rf"\\{{1,7}}u{units[start : start + 4]}" for start in range(0, len(units), 4)),
-        "".join(rf"\\{{1,7}}x{byte:02x}" for byte in encoded),
-        rf"\\{{1,7}}x{code:02x}",
-        rf"\\{{1,7}}U{code:08x}",
-        rf"&(?:#0{{0,4}}{code}|#x0{{0,4}}{code:x}{_NAMED.get(sign, '')});",
+        more.join(f"u{units[start : start + 4]}" for start in range(0, len(units), 4)),
+        more.join(f"x{byte:02x}" for byte in encoded),
+        f"x{code:02x}",
+        f"U{code:08x}",
+        f"&(?:#0{{0,4}}{code}|#x0{{0,4}}{code:x}{_NAMED.get(sign, '')});",
     ]
-    return f"(?:{'|'.join(spelled)}|(?i:{'|'.join(escaped)}))"
+    before = r"\\" if sign == "%" else _BACKSLASH
+    spelled = f"(?>{before}{{0,7}})(?:(?i:{'|'.join(escaped)})|{re.escape(sign)})"
+    letter = rf"|\\{{1,7}}{_LETTERS[sign]}" if sign in _LETTERS else ""
+    return f"(?:{spelled}{letter})"
 
 
 def _encode(encoded: bytes) -> Iterator[_Spelling]:

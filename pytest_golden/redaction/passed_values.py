@@ -106,6 +106,8 @@ def is_word(value: str) -> bool:
 _INNER = compile_late(r"[\w.\-]{1,64}+[ \t]{0,4}=[ \t]{0,4}(?:\"([^\"\n]*)\"|'([^'\n]*)'|([^\s;,&\"']+))")
 _ELEMENT = compile_late(r">\s*([^<>\s][^<>]*)</")
 _TELLING = compile_late(r"\d|[a-z][A-Z]|[^\w\s.:/\-]")
+# A word as programs make them up, in whatever notation stands around it; not a piece of base64.
+_MADE_UP = compile_late(r"(?<![\w+])(?=\w*[a-z])(?=\w*[A-Z])(?=\w*\d)\w{8,64}(?![\w+/=])")
 _SHELL = "[]{}()<>:,;-#\"' \t"
 
 
@@ -131,6 +133,7 @@ def _split(text: str, *, is_document: bool) -> Iterator[str]:
     if "\n" not in text and text[:1] not in {"{", "["}:
         told += re.split("[,;]", text)
     yield from filter(_TELLING.search, told)
+    yield from _MADE_UP.findall(text)
     if (password := find_url_password(text)) is not None:
         yield from (password, unquote(password))
     if decoded := _decode(text.strip()):

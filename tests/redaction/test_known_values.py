@@ -192,6 +192,35 @@ def test_time_is_nearly_the_same_for_any_number_of_values(count: int) -> None:
     assert count_calls(lambda: known.hide(text)) < 100_000
 
 
+# Documents in documents, and signs that an escape may stand for: how they are divided up is never tried in all ways.
+ALIKE = {
+    "json in json": json.dumps(
+        {"a": json.dumps({f"key{number}": f"v{number}" for number in range(30)}), "z": "k9Ab77"}
+    ),
+    "escaped quotation marks": 'abcdef123456\\"' + '\\"' * 40 + "x",
+    "quotation marks": "abcdef" + "\"'" * 40 + "x",
+    "doubled signs": "abcdef" + "$" * 40 + "%" * 40 + "x",
+    "borders and blanks": "abcdef" + "|>+= " * 40 + "1234567890",
+    "escaped lines": "abcdef" + "\\n\\r\\ " * 40 + "1234567890",
+}
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_text_that_differs_at_its_end_is_soon_told_from_a_value(kind: str) -> None:
+    value = ALIKE[kind]
+    known = KnownValues((value,))
+    for spell in (str, json.dumps, lambda text: json.dumps(json.dumps(text)), quote):
+        spelled = spell(value)
+        known.hide(spelled[:-9] + "?" * 9)
+        assert MARK in known.hide(spelled)
+
+
+@pytest.mark.parametrize("value", ["pw%25x1", "a''b12", "1 + 1 = 2", 'k\\"7\\"z9', "%%%%ab1", 'k9""\\\'7'])
+def test_value_that_looks_like_an_escape_of_itself_is_found(value: str) -> None:
+    for spell in (str, json.dumps, quote, quote_plus, lambda text: quote(json.dumps(text))):
+        assert MARK in KnownValues((value,)).hide(f"it is {spell(value)}.")
+
+
 def test_redacted_python_stays_python() -> None:
     hidden = KnownValues((AWKWARD,)).hide(repr({"a": [AWKWARD]}))
     assert ast.literal_eval(hidden) == {"a": [MARK]}
