@@ -182,8 +182,7 @@ def read_differences(reasons: Iterable[Reason]) -> Iterator[OutputDifference]:
     """Yield those reasons of a result that are about outputs."""
     for reason in reasons:
         if reason.kind in OUTPUT_KINDS:
-            difference = reason.message[len(reason.headline) :].strip("\n")
-            yield OutputDifference(reason.path, str(reason.kind), reason.headline, difference)
+            yield OutputDifference(reason.path, str(reason.kind), reason.headline, reason.difference)
 
 
 def _name_lesson(known: Mapping[str, Any]) -> Any:

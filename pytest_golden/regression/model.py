@@ -119,6 +119,11 @@ class Reason(Shape):
         """The reason in one sentence, without the difference that may follow the first line of an output's message."""
         return self.message.partition("\n")[0] if self.kind in OUTPUT_KINDS else self.message
 
+    @property
+    def difference(self) -> str:
+        """What an output's message shows below its first line; empty where there is no baseline to differ from."""
+        return "" if self.kind == ReasonKind.BASELINE_MISSING else self.message[len(self.headline) :].strip("\n")
+
 
 class OutputChange(StrEnum):
     """What became of one baseline when the present outputs were accepted."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_golden.regression.model import OUTPUT_KINDS, GoldenProjectResult, Reason, ResultStatus
+from pytest_golden.regression.model import GoldenProjectResult, Reason, ResultStatus
 from pytest_golden.regression.verdict import RegressionCheckResult, RunVerdict, fails_the_gate
 from pytest_golden.regression.wording import find_failing_step, format_elapsed, name_some
 from pytest_golden.report import result_text
@@ -185,8 +185,8 @@ def _reasons(result: GoldenProjectResult) -> Iterator[Html]:
     reasons = result.reasons or (Reason("", result.error_message or "no reason was given"),)
     for reason in reasons[:_MOST_REASONS]:
         yield tag("p", tag("strong", result_text.cut(result_text.make_visible(reason.headline), _MOST_OF_REASON)))
-        difference = result_text.make_visible(reason.message[len(reason.headline) :].strip("\n"))
-        if difference and reason.kind in OUTPUT_KINDS:
+        difference = result_text.make_visible(reason.difference)
+        if difference:
             yield _section(
                 "Difference from the baseline", tag("pre", result_text.cut(difference, _MOST_OF_REASON), tabindex=0)
             )

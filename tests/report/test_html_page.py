@@ -197,6 +197,15 @@ def test_a_failure_has_its_difference_step_output_and_what_is_known() -> None:
     assert page.count("rect") == 2
 
 
+def test_missing_baseline_is_no_difference() -> None:
+    told = "out.csv has no baseline\nlook at it"
+    page = read(
+        RegressionCheckResult((make("sales", reasons=(Reason(ReasonKind.BASELINE_MISSING, told, "out.csv"),)),))
+    )
+    assert "out.csv has no baseline" in page.text
+    assert "Difference from the baseline" not in page.text
+
+
 def test_a_pass_can_be_unfolded_and_a_flaky_one_says_so() -> None:
     flaky = make("flaky", ResultStatus.PASSED, attempts=2, is_flaky=True, output_summary="fine")
     page = read(RegressionCheckResult((flaky,)), {"floor_accepted": True})
