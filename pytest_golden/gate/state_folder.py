@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 LOCK_NAME = "gate.lock"
 SPOOL_NAME = "spool"
 _WRITABLE_BY_OTHERS = 0o022
-# What SQLite keeps beside a file while it is in use.
 KEPT_GATES = 20
 
 

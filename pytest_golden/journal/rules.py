@@ -25,8 +25,10 @@ _ALIKE = str.maketrans("01l|", "oiii")
 # Source: https://www.unicode.org/Public/security/latest/confusables.txt
 _FOREIGN = str.maketrans(
     "\u0430\u03b1\u0431\u044c\u0441\u03f2\u0501\u0435\u04bd\u0581\u050d\u04bb\u0570\u043d\u0456\u03b9\u043a\u03ba\u04cf\u043c\u043f\u0578\u03b7"
-    "\u043e\u03bf\u0585\u0440\u03c1\u0433\u0455\u0442\u03c4\u03c5\u057d\u0443\u04af\u03b3",
-    "aabbccdeegghhhiikkimnnnooopprsttuuyyy",
+    "\u043e\u03bf\u0585\u0440\u03c1\u0433\u0455\u0442\u03c4\u03c5\u057d\u0443\u04af\u03b3"
+    "\ua4ee\ua4d0\ua4da\ua4d3\ua4f0\ua4d6\ua4e7\ua4f2\ua4d7\ua4df\ua4e0\ua4f3\ua4d1\ua4e3\ua4e2\ua4d4\ua4f4\ua4ec"
+    "\u13aa\u13f4\u13df\u13a0\u13ac\u13c0\u13bb\u13c2\u13a5\u13e6\u13b7\u13be\u13e2\u13a1\u13da\u13a2\u13bd",
+    "aabbccdeegghhhiikkimnnnooopprsttuuyyyabcdeghikmnoprstuyabcdeghhikmoprsty",
 )
 # Letters and a symbol that nobody sees.
 _BLANKS = "\u115f\u1160\u2800"
@@ -170,12 +172,17 @@ def _is_seen(sign: str) -> bool:
 def is_reserved(name: str) -> bool:
     """Tell whether a reader could take a name for a reserved one: among Latin letters, a foreign one may stand for any."""
     seen, reserved = _read_as_seen(name), tuple(map(_read_as_seen, RESERVED_SOURCES))
-    if not any(letter.isascii() for letter in seen):
+    if not any(map(_is_latin, seen)):
         return seen.translate(_FOREIGN) in reserved
     return any(
         len(seen) == len(word) and all(a == b or not a.isascii() for a, b in zip(seen, word, strict=True))
         for word in reserved
     )
+
+
+def _is_latin(sign: str) -> bool:
+    """Tell whether it is a Latin letter in any form, such as a small capital or a letter in a box."""
+    return sign.isascii() or any(word in unicodedata.name(sign, "") for word in ("LATIN", "REGIONAL INDICATOR"))
 
 
 def name_reserved() -> str:

@@ -220,9 +220,28 @@ def test_reserved_names_are_refused_in_any_dress(name: str) -> None:
 
 @pytest.mark.parametrize(
     "dress",
-    ["\u0405\u0423\u0405\u0422\u0415\u041c", "\u0421\u041d\u0415\u0421\u041a", "\u04bb\u03c5\u043c\u03b1\u0578"],
+    [
+        "\u0405\u0423\u0405\u0422\u0415\u041c",
+        "\u0421\u041d\u0415\u0421\u041a",
+        "\u04bb\u03c5\u043c\u03b1\u0578",
+        "\ua4e7\ua4f4\ua4df\ua4ee\ua4e0",
+        "\u13df\u13bb\u13ac\u13df\u13e6",
+    ],
 )
 def test_reserved_names_are_refused_in_letters_of_other_scripts_alone(dress: str) -> None:
+    with pytest.raises(ValueError, match="is reserved"):
+        check_free_name(dress)
+
+
+@pytest.mark.parametrize(
+    "dress",
+    [
+        "\u029c\u1d1c\u1d0d\u1d00\u0274",
+        "\U0001f177\U0001f184\U0001f17c\U0001f170\U0001f17d",
+        "\U0001f1ed\U0001f1fa\U0001f1f2\U0001f1e6\U0001f1f3",
+    ],
+)
+def test_reserved_names_are_refused_in_small_capitals_and_in_boxes(dress: str) -> None:
     with pytest.raises(ValueError, match="is reserved"):
         check_free_name(dress)
 
