@@ -58,7 +58,7 @@ def _read_report(arguments: argparse.Namespace) -> dict[str, Any]:
         with store.read() as connection:
             recorded = read_run(connection, arguments.entry)
         if recorded is None:
-            told = "no gate run" if arguments.entry is None else f"no one gate run that {arguments.entry!r} means"
+            told = "no gate run" if arguments.entry is None else f"no single gate run for {arguments.entry!r}"
             raise SettingsError(
                 f"{told} is recorded in {store.where}; `golden journal review` lists the newest entries"
             )

@@ -16,6 +16,7 @@ from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.execution import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_streams, write_log
 from pytest_golden.gateway.model import Ending, OutputFinding, PatternVerdict, PipelineOutcome, Problem, WriteSet
 from pytest_golden.gateway.own_network import explain_refused
+from pytest_golden.gateway.scratch import explain_full
 from pytest_golden.gateway.write_set import MOST_HOLES_BYTES, UNREAD, WrittenFiles
 from pytest_golden.manifest.units import ExpectedKind
 from pytest_golden.trajectory.building import build_trajectory
@@ -86,6 +87,7 @@ def build_outcome(
     missed: tuple[str, ...] = ()
     if outcome.exit_code:
         missed = prepared.hidden.explain_missing_files(outcome.stdout, outcome.stderr)
+        missed += explain_full(prepared.folder.parent.parent)
         missed += explain_refused(outcome.stdout, outcome.stderr) if prepared.own_loopback else ()
     readings = [read_golden_steps(prepared.steps_file)]
     if readers:

@@ -24,6 +24,7 @@ _PREFIX = f"pytest-golden-{os.getuid()}-"
 _LOCK_NAME = "alive.lock"
 # Where no lock tells, as on some network file systems, age does.
 _ABANDONED_SECONDS = 2 * 24 * 3600
+_LEAST_ROOM_BYTES = 64 << 10
 
 
 class LivingFolder:
@@ -88,6 +89,16 @@ class Scratch:
         """Remove everything; safe to call twice."""
         self._remover.shutdown()
         self._folder.close()
+
+
+def explain_full(place: Path) -> tuple[str, ...]:
+    """Say what to do if no space is left where scratch lies: what a pipeline wrote about it may be lost for the same reason."""
+    disk = os.statvfs(place)
+    if disk.f_bavail * disk.f_frsize > _LEAST_ROOM_BYTES:
+        return ()
+    return (
+        f"no space is left in {place}, where all that a pipeline writes goes: free some, or set TMPDIR to a larger disk",
+    )
 
 
 def list_places() -> tuple[Path, ...]:

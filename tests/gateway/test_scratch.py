@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_golden.errors import GatewayError
-from pytest_golden.gateway.scratch import Scratch, list_places, remove_tree
+from pytest_golden.gateway.scratch import Scratch, explain_full, list_places, remove_tree
 
 
 def test_scratch_is_private_and_removed_at_the_end(tmp_path: Path) -> None:
@@ -73,6 +73,14 @@ def test_place_where_nothing_can_be_made_is_an_error_of_one_sentence(tmp_path: P
     (tmp_path / "file").touch()
     with pytest.raises(GatewayError, match=r"no scratch folder can be made in .*file"):
         Scratch(tmp_path / "file")
+
+
+def test_place_without_space_is_told(tmp_path: Path) -> None:
+    assert explain_full(tmp_path) == ()
+    if sys.platform == "linux":
+        # It has no space at all.
+        (told,) = explain_full(Path("/proc"))
+        assert told.startswith("no space is left in /proc,")
 
 
 def test_places_are_disk_before_memory(tmp_path: Path, home: Path) -> None:
