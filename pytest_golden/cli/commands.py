@@ -70,6 +70,13 @@ def accept() -> Command:
     return accept
 
 
+def calibrate() -> Command:
+    """Find what of the outputs moves by itself, and the rules that make them stable."""
+    from pytest_golden.cli import calibrate
+
+    return calibrate
+
+
 def run() -> Command:
     """Run one golden project, or open a shell in its view."""
     from pytest_golden.cli import run
@@ -185,7 +192,7 @@ def completion() -> Command:
 COMMANDS: Mapping[str, Callable[[], Command]] = {
     load.__name__: load
     for load in (
-        *(init, check, cycle, doctor, gate, accept, attest, run, history, journal, learn, lessons, merge),
+        *(init, check, cycle, doctor, gate, accept, calibrate, attest, run, history, journal, learn, lessons, merge),
         *(mcp, recall, report, shards, serve, trajectory, store, verify, schema, completion),
     )
 }

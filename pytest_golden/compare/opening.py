@@ -15,17 +15,18 @@ import os
 import stat
 import zlib
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
+from math import ceil, floor, log10
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.manifest.comparisons import comparison_by_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path, PurePath
 
     from _typeshed import WriteableBuffer
@@ -77,6 +78,29 @@ class Mismatch:
 
     kind: ReasonKind
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """What differs between the outputs of two runs of the same files, and the fewest rules under which they are equal.
+
+    `rules` are keys of an entry of `outputs:` with what is to be added to them. `seen` says what moves and which rule covers
+    it, `unsolved` what no rule covers: one sentence each.
+    """
+
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    seen: tuple[str, ...] = ()
+    unsolved: tuple[str, ...] = ()
+
+
+#: Numbers that differ by no more than this part of the larger differ in their last digits: the order of a sum moves these.
+LAST_DIGITS = 1e-10
+
+
+def round_up(share: float) -> float:
+    """Return the least number of one digit that is not smaller, such as 3e-16 for 2.2e-16."""
+    unit = 10.0 ** floor(log10(share))
+    return float(f"{ceil(share / unit - 1e-9) * unit:.0e}")
 
 
 class UnreadableError(GoldenError):

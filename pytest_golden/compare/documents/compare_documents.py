@@ -406,7 +406,7 @@ def write_difference(found: Difference, equality: Equality, redact: Redact) -> s
 
 def write_place(place: Place | None) -> str:
     """Write the path to a place as `ignore_paths` takes it, `$` for the whole document."""
-    return "$" + "".join(reversed([_write_step(step) for step in _walk_up(place)]))
+    return "$" + "".join(reversed([write_path_step(step) for step in _walk_up(place)]))
 
 
 def _walk_up(place: Place | None) -> Iterator[str | int]:
@@ -428,7 +428,8 @@ def _write_value(value: Json, place: Place | None, redact: Redact) -> str:
     return redacted
 
 
-def _write_step(step: str | int) -> str:
+def write_path_step(step: str | int) -> str:
+    """Write one step of a JSON path: `[3]`, `.name`, or a quoted name."""
     if isinstance(step, int):
         return f"[{step}]"
     if _PLAIN_NAME.fullmatch(step) and step.isprintable():

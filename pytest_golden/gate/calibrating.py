@@ -1,0 +1,193 @@
+"""Runs a golden project several times under other conditions, and finds what of its outputs moves by itself.
+
+The first run is as the gate's. Later ones have another time (with libfaketime), hash seed, temporary folder and one thread.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from pytest_golden.compare.baselines import match_outputs
+from pytest_golden.compare.calibration import Calibration, calibrate
+from pytest_golden.gateway.model import AgentRole, Permissions
+from pytest_golden.gateway.view import copy_content
+from pytest_golden.gateway.write_set import take_fingerprint
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.rules import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
+    from pytest_golden.gateway.service import ExecutionGateway
+    from pytest_golden.gateway.write_set import WrittenFiles
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.model import GoldenProjectResult
+
+_LIBRARIES = ("libfaketime.so.1", "faketime/libfaketime.so.1", "libfaketime.1.dylib")
+_LIBRARY_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/homebrew/lib/faketime")
+# A day, seven hours and some minutes: another day of the week, hour and minute.
+_LATER_SECONDS = 24 * 3600 + 7 * 3600 + 13 * 60
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+    "RAYON_NUM_THREADS",
+    "GOMAXPROCS",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectCalibration:
+    """What came of one project's runs.
+
+    `failed` is the result of a run that did not end as expected. `changed_inputs` are mounts and passed files that changed
+    between the runs: what moves may come from them. `found` is None in both cases.
+    """
+
+    project: GoldenProjectConfig
+    runs: int
+    varied: tuple[str, ...]
+    found: Calibration | None = None
+    failed: GoldenProjectResult | None = None
+    changed_inputs: tuple[str, ...] = ()
+
+
+def calibrate_project(
+    project: GoldenProjectConfig,
+    open_gateway: Callable[[], ExecutionGateway],
+    *,
+    runs: int = 2,
+    watch: Callable[[int, ExecutionGateway], object] = lambda *_: None,
+) -> ProjectCalibration:
+    """Run a project so many times, and find the rules that make its outputs stable.
+
+    Args:
+        project: the project, with `outputs:`.
+        open_gateway: makes the gateway of one run; each has threads and scratch of its own.
+        runs: how often to run it, at least 2.
+        watch: is told the number of the run, from 1, and its gateway.
+
+    Raises:
+        GoldenError: the harness could not do its job.
+    """
+    library = find_faketime()
+    varied = ("hash seed", "temporary folder", "one thread", *(("time",) if library else ()))
+    kept: list[dict[str, Path]] = []
+    marks: list[Mapping[str, tuple[int, ...]]] = []
+    with TemporaryDirectory(prefix="golden-calibrate-") as scratch:
+        for number in range(runs):
+            marks.append(_look_at_inputs(project))
+            collector = _Collector(project, Path(scratch, str(number)))
+            one_thread = number % 2 == 1
+            with open_gateway() as gateway, _threads(1 if one_thread else None):
+                watch(number + 1, gateway)
+                varying = _vary(project, number, library, is_sealed=gateway.describe().seal != "none")
+                permissions = Permissions(can_edit_source=False)
+                outcome = gateway.run_pipeline(
+                    varying, role=AgentRole.REGRESSION_GUARD, permissions=permissions, examine=collector
+                )
+            result = judge(project, outcome)
+            if result.status is not ResultStatus.PASSED:
+                return ProjectCalibration(project, number + 1, varied, failed=result)
+            kept.append(collector.files)
+        changed = {path for one, other in pairwise(marks) for path in one if one[path] != other.get(path)}
+        if changed:
+            return ProjectCalibration(project, runs, varied, changed_inputs=tuple(sorted(changed)))
+        with open_gateway() as gateway:
+            found = calibrate(project.outputs, kept, lambda text: gateway.redact(project, text))
+    return ProjectCalibration(project, runs, varied, found)
+
+
+class _Collector:
+    """Copies the declared outputs of a run while its view stands."""
+
+    def __init__(self, project: GoldenProjectConfig, folder: Path) -> None:
+        self._outputs = project.outputs
+        self._folder = folder
+        self.files: dict[str, Path] = {}
+
+    def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
+        for file in match_outputs(self._outputs, written.paths, ()).files:
+            if not file.needs_baseline:
+                continue
+            copy = self._folder / file.path
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            # What is no regular file, or is gone, is the gate's to tell.
+            with suppress(OSError):
+                copy_content(str(written.locate(file.path)), str(copy))
+                self.files[file.path] = copy
+        return ()
+
+
+def find_faketime() -> Path | None:
+    """Find the library that gives programs another time; None where it is not installed."""
+    folders = [Path(folder) for folder in _LIBRARY_FOLDERS]
+    for folder in (*folders, *Path("/usr/lib").glob("*-linux-gnu*")):
+        for name in _LIBRARIES:
+            if (folder / name).is_file():
+                return folder / name
+    return None
+
+
+def _vary(project: GoldenProjectConfig, number: int, library: Path | None, *, is_sealed: bool) -> GoldenProjectConfig:
+    """Return the project for one of the runs. What it sets itself stays as it is."""
+    if number == 0:
+        return project
+    varied = {"PYTHONHASHSEED": str(number)}
+    before = project.before
+    if is_sealed:
+        varied["TMPDIR"] = f"/tmp/golden-calibrate-{number}"
+        before = (("mkdir", "-p", varied["TMPDIR"]), *before)
+    if number % 2:
+        varied |= dict.fromkeys(_THREADS, "1")
+    if library is not None:
+        varied |= {
+            "LD_PRELOAD": str(library),
+            "FAKETIME": f"+{number * _LATER_SECONDS}",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "NO_FAKE_STAT": "1",
+        }
+    return replace(project, set_env={**varied, **project.set_env}, before=before)
+
+
+@contextmanager
+def _threads(most: int | None) -> Iterator[None]:
+    """Let what is started in the with-block see so many processors, where the system can."""
+    if most is None or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(allowed)[:most])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def _look_at_inputs(project: GoldenProjectConfig) -> Mapping[str, tuple[int, ...]]:
+    """Return the marks of what the project reads outside its folder: mounts and passed files."""
+    marks: dict[str, tuple[int, ...]] = {}
+    for declared in (*(mount.path for mount in project.mounts), *project.pass_files):
+        path = Path(declared).expanduser()
+        if path.is_dir():
+            found = take_fingerprint(str(path)).marks
+            marks |= {f"{declared}/{name}": mark for name, mark in found.items() if len(mark) != 1}
+            continue
+        with suppress(OSError):
+            looked = path.stat()
+            marks[declared] = (looked.st_ino, looked.st_size, looked.st_mtime_ns)
+    return marks
+
+
+def list_uncalibrated(projects: Sequence[GoldenProjectConfig]) -> tuple[str, ...]:
+    """Return the names of projects without an output that is compared with a baseline."""
+    return tuple(project.name for project in projects if all(output.compare == "exists" for output in project.outputs))

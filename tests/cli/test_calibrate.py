@@ -1,0 +1,122 @@
+"""`golden calibrate` as a person uses it: real runs, and the manifest that comes of them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_golden.gate.calibrating import find_faketime
+from pytest_golden.manifest.reader import load_manifest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Golden
+
+MANIFEST = """\
+golden_projects:
+  - name: orders
+    path: run.sh
+    outputs:
+      - path: out.csv  # all orders
+      - path: machine.csv
+  - name: no_outputs
+    path: run.sh
+"""
+# Its rows come in the order of the hash seed, as those of a set do.
+SCRIPT = """\
+printf 'id,at\\n' > out.csv
+if [ "$PYTHONHASHSEED" = 0 ]; then rows="1 2"; else rows="2 1"; fi
+for row in $rows; do printf '%s,%s\\n' "$row" "$(date +%s%N)" >> out.csv; done
+printf 'id,threads,processors,day,folder\n1,%s,%s,%s,%s\n' "${OMP_NUM_THREADS:-}" "$(nproc)" "$(date +%F)" "$TMPDIR" > machine.csv
+"""
+
+
+@pytest.fixture
+def orders(folder: Path) -> Path:
+    (folder / "run.sh").write_text(SCRIPT)
+    (folder / "golden_projects.yaml").write_text(MANIFEST)
+    return folder
+
+
+def test_rules_are_shown_and_written_only_when_asked(golden: Golden, orders: Path) -> None:
+    shown = golden("calibrate")
+    assert shown.code == 1
+    assert "+        key: [id]" in shown.out
+    assert "+        ignore_columns: [at]" in shown.out
+    assert "to write this: add --write" in shown.out
+    assert "no_outputs: " not in shown.out
+    assert (orders / "golden_projects.yaml").read_text() == MANIFEST
+    written = golden("calibrate", "orders", "--write", "--json")
+    facts = written.json
+    assert facts["written"] is True
+    assert facts["projects"][0]["rules"][0] == {"output": "out.csv", "rules": {"key": ["id"], "ignore_columns": ["at"]}}
+    output = load_manifest(orders / "golden_projects.yaml").projects[0].outputs[0]
+    assert (output.key, output.ignore_columns) == (("id",), ("at",))
+    assert "# seen in 2 runs: column `at`: all 2 values differ" in (orders / "golden_projects.yaml").read_text()
+    again = golden("calibrate", "orders", "--json")
+    assert (again.code, again.json["projects"][0]["stable"], again.json["diff"]) == (0, True, "")
+
+
+def test_second_run_has_one_thread_another_day_and_folder(golden: Golden, orders: Path) -> None:
+    found = golden("calibrate", "--json").json["projects"][0]
+    told = next(file for file in found["files"] if file["path"] == "machine.csv")
+    text = " ".join(told["seen"])
+    assert "column `threads`: all 1 value differ, such as null and 1" in text
+    assert "column `folder`: all 1 value differ, such as /tmp and /tmp/golden-calibrate-1" in text
+    assert ("`processors`" in text) == (len(os.sched_getaffinity(0)) > 1)
+    assert ("time" in found["varied"]) == ("`day`" in text) == (find_faketime() is not None)
+
+
+def test_stable_project_is_exit_code_0(golden: Golden, orders: Path) -> None:
+    (orders / "run.sh").write_text("echo id > out.csv; echo x > machine.csv\n")
+    ran = golden("calibrate", "orders", "--runs", "3")
+    assert (ran.code, ran.err if find_faketime() else "") == (0, "")
+    assert "orders: 3 runs, its outputs are stable" in ran.out
+
+
+def test_run_that_fails_proposes_nothing(golden: Golden, orders: Path) -> None:
+    (orders / "run.sh").write_text('[ "$PYTHONHASHSEED" = 0 ] || exit 3\necho id > out.csv; echo x > machine.csv\n')
+    ran = golden("calibrate", "orders")
+    assert ran.code == 1
+    assert "orders: 2 runs; the last one did not end as expected, so nothing is proposed" in ran.out
+    assert "exit code 3" in ran.out
+
+
+def test_changed_mount_is_no_noise(golden: Golden, orders: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (lake / "in.csv").write_text("1")
+    # A run that really writes into what it reads: the second one finds other input.
+    (orders / "run.sh").write_text(f"echo id > out.csv; cat {lake}/in.csv > machine.csv; echo 2 >> {lake}/in.csv\n")
+    mounts = f"    mounts: [{{path: {lake}, mode: write}}]\n"
+    (orders / "golden_projects.yaml").write_text(MANIFEST.replace("    outputs:\n", f"{mounts}    outputs:\n"))
+    ran = golden("calibrate", "orders")
+    assert ran.code == 1
+    assert f"what it reads changed between the runs ({lake}/in.csv)" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["no_outputs"], "no_outputs declares no output that is compared with a baseline"),
+        (["nobody"], "nobody"),
+        (["--runs", "1"], "--runs 1 has nothing to compare with"),
+        (["--runs", "x"], "--runs"),
+    ],
+)
+def test_bad_input_is_exit_code_2(golden: Golden, orders: Path, words: list[str], told: str) -> None:
+    ran = golden("calibrate", *words)
+    assert ran.code == 2
+    assert told in ran.err
+
+
+def test_entry_of_defaults_is_left_to_a_person(golden: Golden, orders: Path) -> None:
+    (orders / "golden_projects.yaml").write_text(
+        "defaults: {outputs: [{path: out.csv}]}\ngolden_projects: [{name: orders, path: run.sh}]\n"
+    )
+    ran = golden("calibrate", "--write")
+    assert ran.code == 1
+    assert "orders, out.csv: golden_projects[0].outputs[0] is declared in `defaults:`" in ran.out
