@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.options import add_options, get_project, locate_manifest, read_command_settings, read_limit, say
 from pytest_golden.cli.screen import open_console, print_json, print_list, show_status, styled
+from pytest_golden.compare.noise import KnownMovements
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.calibrating import calibrate_project, find_faketime, list_uncalibrated
 from pytest_golden.gate.state_folder import find_store_place, hold_gate_lock, list_store_files, prepare_state_folder
@@ -63,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         say("interrupted: nothing was written")
         return _INTERRUPTED
+    _keep(manifest, found)
     text = path.read_text(encoding="utf-8")
     proposed, by_hand = _amend(text, manifest, found)
     if arguments.write and proposed != text:
@@ -120,6 +122,19 @@ def _calibrate_one(project: GoldenProjectConfig, open_gateway: Any, runs: int) -
 
     with show_status(project.name, step):
         return calibrate_project(project, open_gateway, runs=runs, watch=watch)
+
+
+def _keep(manifest: Manifest, found: Sequence[ProjectCalibration]) -> None:
+    """Keep what moves for the gate, which names the rule where an output differs in nothing else."""
+    known = {
+        each.project.name: {each.found.outputs[at].path: rules for at, rules in each.found.rules.items()}
+        for each in found
+        if each.found is not None
+    }
+    try:
+        KnownMovements(prepare_state_folder(manifest.workspace_root)).keep(known)
+    except OSError as error:
+        say(f"what was found is not kept for the gate: {error.strerror}")
 
 
 def _amend(text: str, manifest: Manifest, found: Sequence[ProjectCalibration]) -> tuple[str, tuple[str, ...]]:

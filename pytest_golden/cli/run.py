@@ -122,7 +122,9 @@ def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSet
         show_status(project.name, gateway.present_step),
     ):
         command = accept_command(manifest.path or locate_manifest(settings), Path.cwd(), os.environ)
-        keeper = BaselineKeeper(find_baselines_folder(manifest.path, root), accept_command=command)
+        keeper = BaselineKeeper(
+            find_baselines_folder(manifest.path, root), accept_command=command, state_folder=state_folder
+        )
         return RegressionGuard(gateway, baselines=keeper, slowdowns=read_slowdowns()).check_one(project, {})
 
 

@@ -87,7 +87,7 @@ def calibrate(
                 movement = _find_movement(entries[position], runs[0][path], other[path], redact)
                 if movement is None:
                     continue
-                entries[position] = _add_rules(entries[position], movement.rules)
+                entries[position] = add_rules(entries[position], movement.rules)
                 _merge_rules(rules.setdefault(position, {}), movement.rules)
                 files[path] = _merge_file(
                     files.get(path), MovingFile(path, movement.seen, movement.unsolved, (position,))
@@ -106,7 +106,7 @@ def _find_movement(entry: DeclaredOutput, one: Path, other: Path, redact: Redact
     if movement.unsolved:
         return replace(movement, rules={}) if not movement.rules else movement
     try:
-        mismatch = compare_files(_add_rules(entry, movement.rules), one, other, shown_as=one.name, redact=redact)
+        mismatch = compare_files(add_rules(entry, movement.rules), one, other, shown_as=one.name, redact=redact)
     except ValueError as error:
         why = f"the entry `{show_path(entry.path)}` cannot have these rules ({error}): declare the file in an entry of its own"
         return Movement(seen=movement.seen, unsolved=(why,))
@@ -129,7 +129,12 @@ def _ask_finder(entry: DeclaredOutput, one: Path, other: Path, redact: Redact) -
     return Movement(unsolved=("its bytes move: write it without time stamps, or declare `compare: exists`",))
 
 
-def _add_rules(entry: DeclaredOutput, rules: Mapping[str, Any]) -> DeclaredOutput:
+def add_rules(entry: DeclaredOutput, rules: Mapping[str, Any]) -> DeclaredOutput:
+    """Return an entry with further rules: lists are joined, the larger of two tolerances counts.
+
+    Raises:
+        ValueError: its comparison does not know one of them.
+    """
     merged = {name: getattr(entry, name) for name in rules if isinstance(getattr(entry, name), tuple | float)}
     _merge_rules(merged, rules)
     return replace(entry, **merged)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.compare.baselines import (
     ACCEPTABLE,
+    EXISTS,
     WAITING_PREFIX,
     ProjectBaselines,
     describe_unused,
@@ -33,13 +35,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_golden.compare.accepting import Acceptance
-    from pytest_golden.compare.baselines import Matched
+    from pytest_golden.compare.baselines import ExpectedFile, Matched
+    from pytest_golden.compare.opening import Mismatch
     from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 # Differences beyond these would bury what is to be read first; each file is still named.
 _MOST_DIFFERENCES = 20
 _MOST_FINDINGS = 1000
+_MOST_HOURS_FROM_UTC = 14
 
 
 ACCEPT_COMMAND = "golden accept {name}"
@@ -66,11 +70,20 @@ class BaselineKeeper:
     """Makes the examination of each attempt of a project.
 
     `folder` holds the baselines of all projects. With `accepts` the present outputs become the baselines.
-    `accept_command` is what a person types for that, with `{name}` for the project.
+    `accept_command` is what a person types for that, with `{name}` for the project. `state_folder` is where
+    `golden calibrate` leaves what it found.
     """
 
-    def __init__(self, folder: Path, *, accepts: bool = False, accept_command: str = ACCEPT_COMMAND) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        accepts: bool = False,
+        accept_command: str = ACCEPT_COMMAND,
+        state_folder: Path | None = None,
+    ) -> None:
         self.folder = folder
+        self.state_folder = state_folder
         self.accepts = accepts
         self.accept_command = accept_command
         self._pinned: Fingerprint | None = None
@@ -121,6 +134,8 @@ class OutputExamination(Examination):
         self._baselines = ProjectBaselines(keeper.folder, project.name)
         self._before = keeper.look(self._baselines)
         self._accept_command = keeper.accept_command.format(name=project.name)
+        self._state_folder = keeper.state_folder
+        self._noise: set[str] = set()
         self._acceptance: Acceptance | None = None
         if keeper.accepts:
             from pytest_golden.compare.accepting import Acceptance
@@ -144,7 +159,7 @@ class OutputExamination(Examination):
         outputs = _without_baselines(written, Path(os.path.realpath(self._baselines.folder)))
         matched = match_outputs(self._project.outputs, outputs, kept)
         self._unused = matched.unused
-        found = tuple(self._advise(tuple(self._examine(matched, written))))
+        found = tuple(self._advise(tuple(self._examine(matched, written, outcome))))
         self._is_incomplete = any(finding.kind in LACKING_KINDS for finding in found)
         rest = found[_MOST_FINDINGS:]
         counted = [OutputFinding(rest[0].kind, f"{len(rest)} more outputs do not hold", None)] if rest else []
@@ -180,7 +195,7 @@ class OutputExamination(Examination):
             return result
         return replace(result, status=ResultStatus.FAILED, error_message=reasons[0].headline)
 
-    def _examine(self, matched: Matched, written: WrittenFiles) -> Iterator[OutputFinding]:
+    def _examine(self, matched: Matched, written: WrittenFiles, outcome: PipelineOutcome) -> Iterator[OutputFinding]:
         # What compares files takes as long to import as a small project to run.
         from pytest_golden.compare.comparing import examine_file, explain_change, explain_unmatched, look_at
 
@@ -192,16 +207,46 @@ class OutputExamination(Examination):
             mark = look_at(file, written)
             mismatch = examine_file(file, written, self._baselines, self._accept_command)
             mismatch = explain_change(file, written, mark) or mismatch
+            if (
+                mismatch is not None
+                and mismatch.kind is ReasonKind.OUTPUT_DIFFERS
+                and len(self._noise) < _MOST_DIFFERENCES
+            ):
+                mismatch = self._look_for_noise(file, mismatch, written, outcome)
             if self._acceptance is not None:
                 is_dropped = all(entry.path in met for entry in file.entries)
                 mismatch = self._acceptance.consider(file, mismatch, written, mark, is_dropped=is_dropped)
             if mismatch is not None:
                 yield OutputFinding(mismatch.kind, mismatch.message, file.path)
 
+    def _look_for_noise(
+        self, file: ExpectedFile, mismatch: Mismatch, written: WrittenFiles, outcome: PipelineOutcome
+    ) -> Mismatch:
+        """Say below the first line of a difference that it looks like noise, where it does."""
+        from pytest_golden.compare.noise import KnownMovements, RunTime, explain_noise
+
+        entries = [entry for entry in file.entries if entry.compare != EXISTS]
+        known = {}
+        if self._state_folder is not None:
+            movements = KnownMovements(self._state_folder)
+            known = {entry.path: movements.find_rules(self._project.name, entry.path) for entry in entries}
+        ended = outcome.started_at + timedelta(seconds=outcome.duration_seconds)
+        run = RunTime(outcome.started_at, ended, _MOST_HOURS_FROM_UTC if "TZ" in self._project.set_env else 0)
+        try:
+            baseline = self._baselines.find(file.path)
+            noise = baseline and explain_noise(entries, written.locate(file.path), baseline, known, run)
+        except OSError:
+            noise = None
+        if not noise:
+            return mismatch
+        self._noise.add(file.path)
+        headline, *rest = mismatch.message.split("\n")
+        return replace(mismatch, message="\n".join((headline, noise, *rest)))
+
     def _advise(self, found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
         """Yield the findings; the first one that can be accepted says how."""
         advice = f"if this is right, accept it with `{self._accept_command}`"
-        first = next((one for one in found if one.kind in ACCEPTABLE), None)
+        first = next((one for one in found if one.kind in ACCEPTABLE and one.path not in self._noise), None)
         for finding in found:
             if finding is not first or self._acceptance is not None:
                 yield finding

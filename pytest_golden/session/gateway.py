@@ -187,6 +187,7 @@ def keep_baselines(session: GoldenSession, folder: Path) -> BaselineKeeper:
     """
     from pytest_golden.compare.baselines import find_baselines_folder
     from pytest_golden.compare.examination import BaselineKeeper
+    from pytest_golden.gate.state_folder import find_state_folder
     from pytest_golden.report.shell_command import NAME_SIGNS, accept_arguments, as_template
 
     settings, manifest = session.settings, session.declared.manifest_path
@@ -197,4 +198,5 @@ def keep_baselines(session: GoldenSession, folder: Path) -> BaselineKeeper:
     is_default = settings.manifest is None and manifest == session.config.rootpath / MANIFEST_NAME
     arguments = accept_arguments([NAME_SIGNS], manifest, folder, is_default=is_default)
     command = as_template(shlex.join(["pytest", *arguments]))
-    return BaselineKeeper(kept_in, accepts=settings.update, accept_command=command)
+    state_folder = find_state_folder(session.root)
+    return BaselineKeeper(kept_in, accepts=settings.update, accept_command=command, state_folder=state_folder)

@@ -120,3 +120,28 @@ def test_entry_of_defaults_is_left_to_a_person(golden: Golden, orders: Path) -> 
     ran = golden("calibrate", "--write")
     assert ran.code == 1
     assert "orders, out.csv: golden_projects[0].outputs[0] is declared in `defaults:`" in ran.out
+
+
+@pytest.mark.parametrize("is_calibrated", [False, True])
+def test_gate_names_the_rule_for_what_only_moves_and_does_not_say_accept(
+    golden: Golden, orders: Path, *, is_calibrated: bool
+) -> None:
+    kept = orders / "golden_baselines" / "orders"
+    kept.mkdir(parents=True)
+    (orders / "run.sh").write_text(
+        "printf 'id,at,by\\n1,%s,%s\\n' $(date +%FT%T) "
+        + ("$(date +%N)" if is_calibrated else "x")
+        + " > out.csv; echo id > machine.csv\n"
+    )
+    (kept / "out.csv").write_text("id,at,by\n1,2026-01-01T00:00:00,x\n")
+    (kept / "machine.csv").write_text("id\n")
+    if is_calibrated:
+        assert golden("calibrate").code == 1
+    ran = golden("run", "orders")
+    assert ran.code == 1
+    assert "this looks like noise, not a regression" in ran.out
+    rule = "ignore_columns: [at, by]" if is_calibrated else "ignore_columns: [at]"
+    assert rule in ran.out
+    assert "accept it with" not in ran.out
+    (kept / "machine.csv").write_text("no\n")
+    assert "accept it with" in golden("run", "orders").out

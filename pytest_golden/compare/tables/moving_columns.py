@@ -21,6 +21,7 @@ from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from pytest_golden.compare.opening import Content
     from pytest_golden.compare.showing import Redact
@@ -70,6 +71,43 @@ def find_moving_columns(declared: DeclaredOutput, one: Content, other: Content, 
             return _find(engine, declared, tables, redact)
         except QueryError as error:
             raise UnreadableError(one.side, describe_trouble(error, tables[0].format, None)) from None
+
+
+def find_columns_of_times(output: Content, baseline: Content, bounds: tuple[datetime, datetime]) -> tuple[str, ...]:
+    """Return the columns that differ from the baseline's and whose values in the output are all times within the bounds.
+
+    A day counts as a time if it is that of a bound, or lies between them.
+
+    Raises:
+        UnreadableError: one of them is no table.
+        GoldenError: DuckDB cannot be used.
+    """
+    with open_engine() as engine:
+        here, there = read_table(engine, output), read_table(engine, baseline)
+        known = {column.label for column in there.columns}
+        columns = [column for column in here.columns if column.label in known]
+        others = [column for label in (c.label for c in columns) for column in there.columns if column.label == label]
+        try:
+            digests = [_digest_columns(engine, table, some) for table, some in ((here, columns), (there, others))]
+            moved = [column for column, mine, its in zip(columns, *digests, strict=True) if mine != its]
+            return tuple(column.name for column in moved if _holds_times(engine, here, column, bounds))
+        except QueryError as error:
+            raise UnreadableError(output.side, describe_trouble(error, here.format, None)) from None
+
+
+def _holds_times(engine: Engine, table: Table, column: Column, bounds: tuple[datetime, datetime]) -> bool:
+    """Tell whether a column has values, and all of them are times within the bounds; without a zone they are in UTC."""
+    # JSON quotes its texts. Microseconds, since DuckDB 1.0 compares the texts where only a cast stands beside a constant.
+    text = f"""trim(t.c{column.place}::VARCHAR, '"')"""
+    first, last = (round(bound.timestamp() * 1e6) for bound in bounds)
+    first_day, last_day = (bound.date().isoformat() for bound in bounds)
+    time = f"coalesce(epoch_us(TRY_CAST({text} AS TIMESTAMPTZ)) BETWEEN {first} AND {last}, false)"
+    day = f"{text} BETWEEN '{first_day}' AND '{last_day}'"
+    held = f"CASE WHEN regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}') THEN {day} ELSE {time} END"
+    engine.query("SET TimeZone = 'UTC'")
+    asked = f"SELECT count(t.c{column.place}), count(*) FILTER (WHERE {held}) FROM {table.scan('t')}"
+    ((filled, within),) = engine.query(asked)
+    return bool(filled and filled == within)
 
 
 def _find(engine: Engine, declared: DeclaredOutput, tables: tuple[Table, Table], redact: Redact) -> Movement:

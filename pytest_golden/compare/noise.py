@@ -1,0 +1,126 @@
+"""Whether an output differs from its baseline only in what moves by itself: noise, and no regression.
+
+Two things are known to move: what `golden calibrate` found, and columns of a table whose values are all times of this run.
+Such an output still fails. The failure names the rule that would cover it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.compare.calibration import add_rules
+from pytest_golden.compare.comparing import compare_files
+from pytest_golden.compare.opening import Content, Side, UnreadableError, choose_comparison
+from pytest_golden.compare.tables.moving_columns import find_columns_of_times
+from pytest_golden.errors import GoldenError
+from pytest_golden.manifest.amending import write_value
+from pytest_golden.storage.folder import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from pytest_golden.manifest.model import DeclaredOutput
+
+KNOWN_NAME = "calibrated.json"
+# Clocks are read before and after the pipeline, and its times may be rounded.
+_SLACK = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTime:
+    """When a run began and ended, in UTC; `hours_apart` is by how much its own clock may differ from UTC."""
+
+    began: datetime
+    ended: datetime
+    hours_apart: int = 0
+
+    @property
+    def bounds(self) -> tuple[datetime, datetime]:
+        """Return the first and the last time that the run could write."""
+        apart = timedelta(hours=self.hours_apart) + _SLACK
+        return self.began - apart, self.ended + apart
+
+
+class KnownMovements:
+    """What `golden calibrate` found in earlier runs, by project and by the `path` of the entry. An unreadable file is an empty one."""
+
+    def __init__(self, state_folder: Path) -> None:
+        self._file = state_folder / KNOWN_NAME
+
+    def find_rules(self, project: str, path: str) -> Mapping[str, Any]:
+        """Return the rules that make an output stable, which need not be in the manifest; empty when nothing is known."""
+        outputs = self._read().get(project)
+        rules = outputs.get(path) if isinstance(outputs, dict) else None
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in (rules or {}).items()}
+
+    def keep(self, found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+        """Replace what is known of these projects.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with replace_file(self._file) as file:
+            json.dump({**self._read(), **found}, file, indent=1)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            known = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+
+def explain_noise(
+    entries: Sequence[DeclaredOutput],
+    actual: Path,
+    baseline: Path,
+    known: Mapping[str, Mapping[str, Any]],
+    run: RunTime,
+) -> str | None:
+    """Say that an output that differs does so only in what moves, and name the rule; None if it does not.
+
+    Args:
+        entries: the entries that name the output, each compared with a baseline.
+        actual: the output.
+        baseline: its accepted form.
+        known: what is known to move, by the `path` of an entry.
+        run: the time of the run.
+    """
+    told = []
+    for entry in entries:
+        try:
+            if compare_files(entry, actual, baseline, shown_as=actual.name) is None:
+                continue
+            found = _find_rules(entry, actual, baseline, known.get(entry.path, {}), run)
+        except (GoldenError, ValueError, TypeError):
+            # What was kept may not fit an entry that has changed since.
+            return None
+        if found is None:
+            return None
+        told.append(found)
+    return f"this looks like noise, not a regression: {' and '.join(told)}" if told else None
+
+
+def _find_rules(
+    entry: DeclaredOutput, actual: Path, baseline: Path, known: Mapping[str, Any], run: RunTime
+) -> str | None:
+    amended = add_rules(entry, known)
+    if known and compare_files(amended, actual, baseline, shown_as=actual.name) is None:
+        rules = ", ".join(f"{name}: {write_value(value)}" for name, value in known.items())
+        return f"it holds with `{rules}`, which `golden calibrate` found and `--write` declares"
+    if choose_comparison(actual, entry) != "table":
+        return None
+    try:
+        columns = find_columns_of_times(Content(actual, Side.OUTPUT), Content(baseline, Side.BASELINE), run.bounds)
+    except UnreadableError:
+        return None
+    amended = add_rules(amended, {"ignore_columns": columns})
+    if not columns or compare_files(amended, actual, baseline, shown_as=actual.name) is not None:
+        return None
+    rule = f"ignore_columns: {write_value(amended.ignore_columns)}"
+    return f"all that differs are times of this run; declare `{rule}`, or let `golden calibrate` find it"
