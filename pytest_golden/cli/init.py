@@ -1,9 +1,12 @@
 """`golden init`: write a first manifest, from pipelines that are found or from a command that is run once.
 
 Without --from it declares the Odibi projects, dbt projects and notebooks below the manifest's folder.
-With --from it runs the command there once, in a copy-on-write view, and declares it with the files that it wrote:
+With --from it runs the command there twice, in a copy-on-write view, and declares it with the files that it wrote, those with data as
+outputs with the rules that make them stable (see `golden calibrate`):
 
     golden init --from "python etl.py --day 2026-01-01"
+
+--no-calibrate runs it once and declares no outputs.
 
 exit code: 0 written, 1 the command failed and nothing was written, 2 bad input (such as a manifest that exists).
 """
@@ -16,7 +19,7 @@ import re
 import shlex
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,16 +29,18 @@ from pytest_golden.cli.check import make_plan
 from pytest_golden.cli.options import add_options, read_command_settings
 from pytest_golden.cli.screen import answer, print_list, show_status, styled
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gate.calibrating import calibrate_project
 from pytest_golden.gateway.runners.choice import find_runner, list_runners
 from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS
-from pytest_golden.manifest.model import GoldenProjectConfig, slug, stem_name
+from pytest_golden.manifest.amending import write_value
+from pytest_golden.manifest.comparisons import COMPRESSED_SUFFIXES
+from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, slug, stem_name
 from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.unexpected import find_unexpected
-from pytest_golden.regression.wording import format_elapsed
+from pytest_golden.regression.unexpected import find_unexpected, is_named
+from pytest_golden.regression.wording import count_of, format_elapsed
 from pytest_golden.report.result_text import explain_failure
 
 if TYPE_CHECKING:
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from pytest_golden.gate.calibrating import ProjectCalibration
     from pytest_golden.regression.model import GoldenProjectResult
 
 
@@ -57,6 +63,13 @@ _FIRST_MANIFEST = Path(__file__).with_name("first_manifest.yaml")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
+# What is worth a baseline: tables, JSON, texts for people, pictures. Logs and models are not.
+_DATA_SUFFIXES = frozenset(
+    {*(".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json", ".geojson"), *(".txt", ".md", ".html", ".png", ".svg")}
+)
+_MOST_OUTPUTS = 50
+_MOST_ALIKE = 3
+_RUNS_TO_COMPARE = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,8 +78,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="command",
         metavar="COMMAND",
-        help="Run this command once, and declare it with the files that it wrote.",
+        help="Run this command twice, and declare it with the files that it wrote.",
     )
+    parser.add_argument("--no-calibrate", action="store_true", help="With --from: run it once, and declare no outputs.")
     parser.add_argument(
         "--manifest",
         metavar="PATH",
@@ -83,14 +97,23 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.command is None:
         drafted = draft_found(find_pipelines(path.parent))
     else:
-        result, project = try_command(arguments.command, path.parent, settings.sandbox)
+        runs = 1 if arguments.no_calibrate else 2
+        result, project = try_command(arguments.command, path.parent, settings.sandbox, runs=runs)
         if result.status is not ResultStatus.PASSED:
             told = {"error": result.error_message, "exit_code": result.exit_code, "output": result.output_summary}
             answer(arguments, told, lambda console: _show_failure(console, result))
             return 1
         drafted = (project,)
     _write(path, write_draft(drafted))
-    projects = [{"name": each.name, "path": each.path, "runner": each.runner} for each in drafted]
+    projects = [
+        {
+            "name": each.name,
+            "path": each.path,
+            "runner": each.runner,
+            "outputs": [output.path for output in each.outputs],
+        }
+        for each in drafted
+    ]
     facts = {"manifest": str(path), "projects": projects}
     return answer(arguments, facts, lambda console: _show(console, path, drafted))
 
@@ -121,6 +144,8 @@ def _show(console: Console, path: Path, drafted: Sequence[DraftedProject]) -> No
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     console.print(styled(f"wrote {shown} with {count} golden project{'' if count == 1 else 's'}", "bold"))
     print_list(console, [(project.name, f"{project.runner}  {project.path}") for project in drafted])
+    for project in drafted:
+        print_list(console, [(" ", told) for told in project.told])
     if count == MOST_FOUND:
         console.print(styled(f"there may be more: it stops at {MOST_FOUND}"))
     if not drafted:
@@ -134,6 +159,8 @@ def _show(console: Console, path: Path, drafted: Sequence[DraftedProject]) -> No
         f"golden run {first}{ours}": "run one",
         f"pytest --golden{pytests}": "run the gate",
     }
+    if any(project.outputs for project in drafted):
+        moves[f"golden accept {first}{ours}"] = "accept its first outputs as baselines"
     print_list(console, moves.items())
 
 
@@ -190,7 +217,7 @@ def _recognise(file: Path, folder: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DraftedProject:
-    """One project of the draft; `comment` stands above it."""
+    """One project of the draft; `comment` stands above it. `told` is what else is said of its outputs."""
 
     name: str
     path: str
@@ -199,6 +226,8 @@ class DraftedProject:
     command: tuple[str, ...] = ()
     project_dir: str | None = None
     writes: tuple[str, ...] = ()
+    outputs: tuple[DeclaredOutput, ...] = ()
+    told: tuple[str, ...] = ()
 
 
 def draft_found(found: Sequence[FoundPipeline]) -> tuple[DraftedProject, ...]:
@@ -241,10 +270,22 @@ def _project_lines(project: DraftedProject) -> Iterator[str]:
         yield f"  command: [{', '.join(quote(word) for word in project.command)}]"
     if project.project_dir is not None:
         yield f"  project_dir: {quote(project.project_dir)}"
+    if project.outputs:
+        yield "  outputs:"
+        yield from (f"    - {{{', '.join(_list_rules(output))}}}" for output in project.outputs)
     if project.writes:
         yield "  writes: # seen in one run; a file that no pattern names gives a warning"
         yield from (f"    - {quote(pattern)}" for pattern in project.writes)
         yield "  unexpected_files: warn # or fail"
+
+
+def _list_rules(output: DeclaredOutput) -> Iterator[str]:
+    yield f"path: {quote(output.path)}"
+    given = {field.name: getattr(output, field.name) for field in fields(output)}
+    plain = {field.name: field.default for field in fields(output)}
+    yield from (
+        f"{name}: {write_value(value)}" for name, value in given.items() if name != "path" and value != plain[name]
+    )
 
 
 def quote(text: str) -> str:
@@ -256,8 +297,10 @@ def quote(text: str) -> str:
     return quoted.rstrip("\n")
 
 
-def try_command(text: str, folder: Path, view: str) -> tuple[GoldenProjectResult, DraftedProject]:
-    """Run a command once in a view of the folder; return its result and a draft, usable only if the result is PASSED.
+def try_command(text: str, folder: Path, view: str, *, runs: int = 1) -> tuple[GoldenProjectResult, DraftedProject]:
+    """Run a command in a view of the folder; return its first result and a draft, usable only if the result is PASSED.
+
+    With two runs, the files with data become outputs, with the rules that make them stable.
 
     Raises:
         SettingsError: the text is not a command.
@@ -271,14 +314,75 @@ def try_command(text: str, folder: Path, view: str) -> tuple[GoldenProjectResult
         raise SettingsError(
             f"--from {text!r} cannot be declared; give a plain command such as 'python etl.py'"
         ) from None
-    with ExecutionGateway(folder, view=view) as gateway, show_status(text, gateway.present_step):
-        result = RegressionGuard(gateway).check_one(project, {})
+    tried = _try(project, text, folder, view, runs)
+    result = tried.results[0]
     took = format_elapsed(result.execution_time_seconds)
-    comment = f"drafted from one run of its command, which took {took}"
+    comment = f"drafted from {count_of(tried.runs, 'run')} of its command; the first took {took}"
     written = sorted({*result.write_set.created, *result.write_set.changed})
-    writes = generalise_writes(find_unexpected(written, ()), folder)
+    outputs, told = choose_outputs(tried, written)
+    unnamed = find_unexpected(written, [output.path for output in outputs])
     runner = make_plan(project, folder).runner or "command"
-    return result, DraftedProject(project.name, path, runner, comment, command, ".", writes)
+    writes = generalise_writes(unnamed, folder)
+    return result, DraftedProject(project.name, path, runner, comment, command, ".", writes, outputs, told)
+
+
+def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs: int) -> ProjectCalibration:
+    present: list[ExecutionGateway] = []
+
+    def watch(_: int, gateway: ExecutionGateway) -> None:
+        present[:] = [gateway]
+
+    with show_status(text, lambda: present[0].present_step() if present else None):
+        return calibrate_project(
+            project, lambda: ExecutionGateway(folder, view=view), runs=runs, watch=watch, draft=draft_outputs
+        )
+
+
+def draft_outputs(written: Sequence[str]) -> tuple[DeclaredOutput, ...]:
+    """Make an entry for each written file that holds data: tables, JSON, texts for people and pictures; the first of many."""
+    found = [path for path in find_unexpected(written, ()) if _holds_data(path)]
+    return tuple(DeclaredOutput(glob.escape(path)) for path in found[:_MOST_OUTPUTS])
+
+
+def _holds_data(path: str) -> bool:
+    pure = PurePosixPath(path)
+    suffixes = [suffix.lower() for suffix in pure.suffixes if suffix.lower() not in COMPRESSED_SUFFIXES]
+    is_ours = not any(part.startswith(".") or part in _PASSED_OVER or part == "logs" for part in pure.parts)
+    return is_ours and bool(suffixes) and suffixes[-1] in _DATA_SUFFIXES
+
+
+def choose_outputs(
+    tried: ProjectCalibration, written: Sequence[str]
+) -> tuple[tuple[DeclaredOutput, ...], tuple[str, ...]]:
+    """Return the drafted outputs that are stable by their rules, those without rules by patterns, and what is said of the others."""
+    found = tried.found
+    if tried.runs < _RUNS_TO_COMPARE:
+        return (), ()
+    if found is None:
+        told = (
+            "a second run, at another time and with one thread, did not pass"
+            if tried.failed
+            else "its inputs changed between two runs"
+        )
+        return (), (f"no outputs: {told}; `golden calibrate` says more once they are declared",)
+    moving = {file.path: file.unsolved for file in found.files if file.unsolved}
+    moving |= dict.fromkeys(found.missing, ("only one of two runs wrote it",))
+    unstable = {glob.escape(path) for path in moving}
+    stable = [output for output in found.outputs if output.path not in unstable]
+    return _join_outputs(stable, written), tuple(f"no output: {path}: {why[0]}" for path, why in sorted(moving.items()))
+
+
+def _join_outputs(outputs: Sequence[DeclaredOutput], written: Sequence[str]) -> tuple[DeclaredOutput, ...]:
+    """Name files of one folder and suffix by one pattern where they are many, have the same rules and the pattern names no other."""
+    groups: dict[DeclaredOutput, list[DeclaredOutput]] = {}
+    for output in outputs:
+        pure = PurePosixPath(output.path)
+        groups.setdefault(replace(output, path=str(pure.with_name(f"*{pure.suffix}"))), []).append(output)
+    joined: list[DeclaredOutput] = []
+    for pattern_of_all, some in groups.items():
+        count = sum(is_named(path, pattern_of_all.path) for path in written)
+        joined += [pattern_of_all] if _MOST_ALIKE < len(some) == count else some
+    return tuple(joined)
 
 
 def split_command(text: str) -> tuple[str, ...]:

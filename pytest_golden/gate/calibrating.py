@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
     from pytest_golden.gateway.service import ExecutionGateway
     from pytest_golden.gateway.write_set import WrittenFiles
-    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
+
+    Draft = Callable[[Sequence[str]], tuple[DeclaredOutput, ...]]
 
 _LIBRARIES = ("libfaketime.so.1", "faketime/libfaketime.so.1", "libfaketime.1.dylib")
 _LIBRARY_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/homebrew/lib/faketime")
@@ -49,16 +51,25 @@ _THREADS = (
 class ProjectCalibration:
     """What came of one project's runs.
 
-    `failed` is the result of a run that did not end as expected. `changed_inputs` are mounts and passed files that changed
-    between the runs: what moves may come from them. `found` is None in both cases.
+    `results` are those of the runs. `changed_inputs` are mounts and passed files that changed between the runs: what moves may
+    come from them. `found` is None if they did, or if a run did not end as expected.
     """
 
     project: GoldenProjectConfig
-    runs: int
+    results: tuple[GoldenProjectResult, ...]
     varied: tuple[str, ...]
     found: Calibration | None = None
-    failed: GoldenProjectResult | None = None
     changed_inputs: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> int:
+        """Return how often the project was run."""
+        return len(self.results)
+
+    @property
+    def failed(self) -> GoldenProjectResult | None:
+        """Return the result of the run that did not end as expected, always the last one."""
+        return None if self.results[-1].status is ResultStatus.PASSED else self.results[-1]
 
 
 def calibrate_project(
@@ -67,6 +78,7 @@ def calibrate_project(
     *,
     runs: int = 2,
     watch: Callable[[int, ExecutionGateway], object] = lambda *_: None,
+    draft: Draft | None = None,
 ) -> ProjectCalibration:
     """Run a project so many times, and find the rules that make its outputs stable.
 
@@ -75,6 +87,7 @@ def calibrate_project(
         open_gateway: makes the gateway of one run; each has threads and scratch of its own.
         runs: how often to run it, at least 2.
         watch: is told the number of the run, from 1, and its gateway.
+        draft: for a project without `outputs:`, makes entries from the paths that the first run wrote.
 
     Raises:
         GoldenError: the harness could not do its job.
@@ -82,11 +95,12 @@ def calibrate_project(
     library = find_faketime()
     varied = ("hash seed", "temporary folder", "one thread", *(("time",) if library else ()))
     kept: list[dict[str, Path]] = []
+    results: list[GoldenProjectResult] = []
     marks: list[Mapping[str, tuple[int, ...]]] = []
     with TemporaryDirectory(prefix="golden-calibrate-") as scratch:
         for number in range(runs):
             marks.append(_look_at_inputs(project))
-            collector = _Collector(project, Path(scratch, str(number)))
+            collector = _Collector(project.outputs, Path(scratch, str(number)), draft)
             one_thread = number % 2 == 1
             with open_gateway() as gateway, _threads(1 if one_thread else None):
                 watch(number + 1, gateway)
@@ -95,28 +109,32 @@ def calibrate_project(
                 outcome = gateway.run_pipeline(
                     varying, role=AgentRole.REGRESSION_GUARD, permissions=permissions, examine=collector
                 )
-            result = judge(project, outcome)
-            if result.status is not ResultStatus.PASSED:
-                return ProjectCalibration(project, number + 1, varied, failed=result)
+            project = replace(project, outputs=collector.outputs)
+            results.append(judge(project, outcome))
+            if results[-1].status is not ResultStatus.PASSED:
+                return ProjectCalibration(project, tuple(results), varied)
             kept.append(collector.files)
         changed = {path for one, other in pairwise(marks) for path in one if one[path] != other.get(path)}
         if changed:
-            return ProjectCalibration(project, runs, varied, changed_inputs=tuple(sorted(changed)))
+            return ProjectCalibration(project, tuple(results), varied, changed_inputs=tuple(sorted(changed)))
         with open_gateway() as gateway:
             found = calibrate(project.outputs, kept, lambda text: gateway.redact(project, text))
-    return ProjectCalibration(project, runs, varied, found)
+    return ProjectCalibration(project, tuple(results), varied, found)
 
 
 class _Collector:
-    """Copies the declared outputs of a run while its view stands."""
+    """Copies the declared outputs of a run while its view stands; where none are declared, those that are drafted."""
 
-    def __init__(self, project: GoldenProjectConfig, folder: Path) -> None:
-        self._outputs = project.outputs
+    def __init__(self, outputs: tuple[DeclaredOutput, ...], folder: Path, draft: Draft | None) -> None:
+        self.outputs = outputs
+        self._draft = draft
         self._folder = folder
         self.files: dict[str, Path] = {}
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
-        for file in match_outputs(self._outputs, written.paths, ()).files:
+        if not self.outputs and self._draft is not None:
+            self.outputs = self._draft(written.paths)
+        for file in match_outputs(self.outputs, written.paths, ()).files:
             if not file.needs_baseline:
                 continue
             copy = self._folder / file.path

@@ -109,8 +109,41 @@ def test_json_names_what_was_declared(golden: Golden, folder: Path) -> None:
     ran = golden("init", "--json")
     assert ran.json == {
         "manifest": str(folder / "golden_projects.yaml"),
-        "projects": [{"name": "orders", "path": "orders.yml", "runner": "odibi"}],
+        "projects": [{"name": "orders", "path": "orders.yml", "runner": "odibi", "outputs": []}],
     }
+
+
+def test_command_is_declared_with_stable_outputs_and_their_rules(golden: Golden, folder: Path) -> None:
+    (folder / "etl.py").write_text(
+        "import os, pathlib, time\n"
+        "out = pathlib.Path('out'); (out / 'parts').mkdir(parents=True); pathlib.Path('logs').mkdir()\n"
+        "[(out / 'parts' / f'part{n}.csv').write_text(f'id\\n{n}\\n') for n in range(4)]\n"
+        "rows = ['1,a', '2,b'] if os.environ['PYTHONHASHSEED'] == '0' else ['2,b', '1,a']\n"
+        "(out / 'orders.csv').write_text('\\n'.join(['id,name', *rows, '']))\n"
+        "(out / 'run.json').write_text('{\"at\": %s, \"rows\": 2}' % time.time())\n"
+        "(out / 'lost.csv').write_text('at\\n%s\\n' % time.time())\n"
+        "(out / f'{time.time()}.csv').write_text('x\\n')\n"
+        "(out / 'model.pkl').write_bytes(os.urandom(9)); pathlib.Path('logs/run.txt').touch()\n"
+    )
+    ran = golden("init", "--from", "python etl.py")
+    assert (ran.code, ran.err) == (0, "")
+    (project,) = load_manifest(folder / "golden_projects.yaml").projects
+    declared = {output.path: output for output in project.outputs}
+    assert set(declared) == {"out/orders.csv", "out/parts/*.csv", "out/run.json"}
+    assert declared["out/orders.csv"].key == ("id",)
+    assert declared["out/run.json"].ignore_paths == ("$.at",)
+    assert set(project.writes) == {"out/**", "logs/**"}
+    assert "no output: out/lost.csv: every column moves" in ran.out
+    assert "only one of two runs wrote it" in ran.out
+    assert "golden accept etl" in ran.out
+
+
+def test_second_run_that_fails_gives_no_outputs(golden: Golden, folder: Path) -> None:
+    (folder / "run.sh").write_text('echo 1 > a.csv; [ "$PYTHONHASHSEED" = 0 ]\n')
+    ran = golden("init", "--from", "sh run.sh")
+    assert ran.code == 0
+    assert "no outputs: a second run, at another time and with one thread, did not pass" in ran.out
+    assert load_manifest(folder / "golden_projects.yaml").projects[0].outputs == ()
 
 
 def test_command_is_run_once_and_declared_with_what_it_wrote(golden_process: GoldenProcess, folder: Path) -> None:
@@ -118,7 +151,7 @@ def test_command_is_run_once_and_declared_with_what_it_wrote(golden_process: Gol
         "import pathlib, sys\npathlib.Path('out/deep').mkdir(parents=True)\n"
         "pathlib.Path('out/deep/a.csv').write_text(sys.argv[1])\npathlib.Path('log[1].txt').touch()\n"
     )
-    ran = golden_process("init", "--from", "python etl.py 'first of May'")
+    ran = golden_process("init", "--no-calibrate", "--from", "python etl.py 'first of May'")
     assert (ran.code, ran.err) == (0, "")
     assert not (folder / "out").exists()
     (project,) = load_manifest(folder / "golden_projects.yaml").projects
