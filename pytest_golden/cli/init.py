@@ -276,6 +276,7 @@ def _project_lines(project: DraftedProject) -> Iterator[str]:
     if project.writes:
         yield "  writes: # seen in one run; a file that no pattern names gives a warning"
         yield from (f"    - {quote(pattern)}" for pattern in project.writes)
+    if project.outputs or project.writes:
         yield "  unexpected_files: warn # or fail"
 
 
