@@ -156,6 +156,14 @@ SETTINGS: Sequence[Setting] = (
         has_environment=False,
     ),
     Setting(
+        "golden-no-calibrate",
+        "With --golden-update: do not run a project a second time after its first outputs were accepted.",
+        "switch",
+        default=False,
+        has_ini=False,
+        has_environment=False,
+    ),
+    Setting(
         "golden-changed",
         "Run only the projects whose inputs changed since this git ref, or may have changed.",
         metavar="REF",
@@ -239,6 +247,7 @@ class GoldenSettings:
     html: Path | None
     attest: Path | None
     update: bool
+    no_calibrate: bool
     changed: str | None
     reads: bool
     shard: str | None

@@ -45,6 +45,7 @@ def test_nothing_said_gives_the_defaults() -> None:
         "floor": "check",
         "learning": "on",
         "update": False,
+        "no_calibrate": False,
         "reads": False,
         "fleet_trusted": False,
     }

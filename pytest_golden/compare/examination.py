@@ -71,7 +71,7 @@ class BaselineKeeper:
 
     `folder` holds the baselines of all projects. With `accepts` the present outputs become the baselines.
     `accept_command` is what a person types for that, with `{name}` for the project. `state_folder` is where
-    `golden calibrate` leaves what it found.
+    `golden calibrate` leaves what it found. With `calibrates`, a project whose first outputs were accepted is run again.
     """
 
     def __init__(
@@ -81,8 +81,10 @@ class BaselineKeeper:
         accepts: bool = False,
         accept_command: str = ACCEPT_COMMAND,
         state_folder: Path | None = None,
+        calibrates: bool = False,
     ) -> None:
         self.folder = folder
+        self.calibrates = calibrates
         self.state_folder = state_folder
         self.accepts = accepts
         self.accept_command = accept_command

@@ -20,6 +20,7 @@ from pytest_golden.gateway.view import copy_content
 from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.rules import judge
+from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ _LIBRARIES = ("libfaketime.so.1", "faketime/libfaketime.so.1", "libfaketime.1.dy
 _LIBRARY_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/homebrew/lib/faketime")
 # A day, seven hours and some minutes: another day of the week, hour and minute.
 _LATER_SECONDS = 24 * 3600 + 7 * 3600 + 13 * 60
+_MOST_NAMED = 5
 _THREADS = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -104,7 +106,7 @@ def calibrate_project(
             one_thread = number % 2 == 1
             with open_gateway() as gateway, _threads(1 if one_thread else None):
                 watch(number + 1, gateway)
-                varying = _vary(project, number, library, is_sealed=gateway.describe().seal != "none")
+                varying = vary(project, number, is_sealed=gateway.describe().seal != "none")
                 permissions = Permissions(can_edit_source=False)
                 outcome = gateway.run_pipeline(
                     varying, role=AgentRole.REGRESSION_GUARD, permissions=permissions, examine=collector
@@ -156,10 +158,11 @@ def find_faketime() -> Path | None:
     return None
 
 
-def _vary(project: GoldenProjectConfig, number: int, library: Path | None, *, is_sealed: bool) -> GoldenProjectConfig:
-    """Return the project for one of the runs. What it sets itself stays as it is."""
+def vary(project: GoldenProjectConfig, number: int = 1, *, is_sealed: bool = False) -> GoldenProjectConfig:
+    """Return the project for one of the runs, from 0, which is as it is. What it sets itself stays as it is."""
     if number == 0:
         return project
+    library = find_faketime()
     varied = {"PYTHONHASHSEED": str(number)}
     before = project.before
     if is_sealed:
@@ -209,3 +212,15 @@ def _look_at_inputs(project: GoldenProjectConfig) -> Mapping[str, tuple[int, ...
 def list_uncalibrated(projects: Sequence[GoldenProjectConfig]) -> tuple[str, ...]:
     """Return the names of projects without an output that is compared with a baseline."""
     return tuple(project.name for project in projects if all(output.compare == "exists" for output in project.outputs))
+
+
+def describe_second_run(project: GoldenProjectConfig, outcome: PipelineOutcome) -> str | None:
+    """Say what differs from baselines that were accepted just before, when the project runs under other conditions; None if nothing."""
+    conditions = "a second run, at another time, with another hash seed and one thread,"
+    if judge(project, replace(outcome, output_findings=())).status is not ResultStatus.PASSED:
+        return f"{conditions} did not end as expected: its baselines may not hold tomorrow; see `golden calibrate {project.name}`"
+    paths = list(dict.fromkeys(show_path(finding.path or "") for finding in outcome.output_findings))
+    if not paths:
+        return None
+    named = name_some(paths, _MOST_NAMED)
+    return f"{conditions} wrote something else: {named}; `golden calibrate {project.name}` proposes rules for what moves by itself"

@@ -16,6 +16,7 @@ from pytest_golden.gateway.model import AgentRole, Ending, Permissions, Pipeline
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import (
     GoldenProjectResult,
+    OutputChange,
     Reason,
     ReasonKind,
     ResultStatus,
@@ -105,7 +106,8 @@ class RegressionGuard:
                 return result
             result = self._slowdowns.judge(project, result)
             result = _add_reasons(result, tuple(self._ask_further(project, outcome)))
-            return examination.settle(result, is_last=is_last)
+            result = examination.settle(result, is_last=is_last)
+            return self._try_first_baselines(project, result) if self._baselines.calibrates else result
         except GoldenError as error:
             return self._harness_failed(project, str(error), "")
         except Exception as error:
@@ -124,6 +126,18 @@ class RegressionGuard:
         if outcome.ending is Ending.EXITED and outcome.problem is None and not examination.was_asked:
             raise GatewayError(_NO_EXAMINE)
         return outcome
+
+    def _try_first_baselines(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> GoldenProjectResult:
+        """Run a project whose first outputs were accepted once more, under other conditions, and warn of what moves."""
+        changes = {output.change for output in result.accepted or ()}
+        if changes != {OutputChange.NEW} or result.status is not ResultStatus.PASSED:
+            return result
+        from pytest_golden.gate.calibrating import describe_second_run, vary
+
+        examination = BaselineKeeper(self._baselines.folder).begin(project)
+        outcome = self._run(vary(project), examination)
+        warning = describe_second_run(project, outcome)
+        return result if warning is None else replace(result, warnings=(*result.warnings, warning))
 
     def _ask_further(self, project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[Reason]:
         for reason in self._further_judge(project, outcome) if self._further_judge is not None else ():

@@ -199,4 +199,10 @@ def keep_baselines(session: GoldenSession, folder: Path) -> BaselineKeeper:
     arguments = accept_arguments([NAME_SIGNS], manifest, folder, is_default=is_default)
     command = as_template(shlex.join(["pytest", *arguments]))
     state_folder = find_state_folder(session.root)
-    return BaselineKeeper(kept_in, accepts=settings.update, accept_command=command, state_folder=state_folder)
+    return BaselineKeeper(
+        kept_in,
+        accepts=settings.update,
+        accept_command=command,
+        state_folder=state_folder,
+        calibrates=not settings.no_calibrate,
+    )

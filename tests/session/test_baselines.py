@@ -263,3 +263,26 @@ def test_accepted_baselines_are_no_change_since_the_pass_that_accepted_them(work
         ["last passed * UTC*", "since then: no commit, but files changed", "files: sales/run.sh"]
     )
     failing.stdout.no_fnmatch_line("*files*golden_baselines*")
+
+
+@pytest.mark.parametrize(("option", "is_tried"), [((), True), (("--golden-no-calibrate",), False)])
+def test_first_baselines_are_tried_by_a_second_run_at_another_time(
+    workspace: Workspace, option: tuple[str, ...], *, is_tried: bool
+) -> None:
+    script = "mkdir out; date +%s%N > out/a.txt; echo 1 > out/b.txt; [ $PYTHONHASHSEED = 0 ] || echo 2 > out/c.txt"
+    workspace.declare({"name": "sales", "script": script, "outputs": OUTPUTS})
+    accepting = workspace.run("--golden-update", *option)
+    assert accepting.ret == pytest.ExitCode.OK
+    told = "another hash seed and one thread, wrote something else: out/a.txt, out/c.txt; `golden calibrate sales`"
+    assert (told in accepting.stdout.str()) is is_tried
+    assert not (baseline(workspace).parent / "c.txt").exists()
+    # Only first baselines are tried.
+    assert "a second run" not in workspace.run("--golden-update").stdout.str()
+
+
+def test_second_run_that_fails_is_a_warning(workspace: Workspace) -> None:
+    script = "mkdir out; echo 1 > out/b.txt; [ $PYTHONHASHSEED = 0 ]"
+    workspace.declare({"name": "sales", "script": script, "outputs": OUTPUTS})
+    accepting = workspace.run("--golden-update")
+    assert accepting.ret == pytest.ExitCode.OK
+    assert "did not end as expected: its baselines may not hold tomorrow" in accepting.stdout.str()
