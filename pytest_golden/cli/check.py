@@ -279,6 +279,8 @@ def _describe(plan: Plan, root: Path) -> Iterator[str]:
 
 
 def _describe_output(output: DeclaredOutput) -> str:
+    if output.is_of_tables:
+        return f"{output.shown} (tables)"
     return f"{output.path} ({output.compare or comparison_of_pattern(output.path) or 'by suffix'})"
 
 

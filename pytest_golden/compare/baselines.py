@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.errors import BaselineError
 from pytest_golden.regression.model import ReasonKind
-from pytest_golden.regression.unexpected import is_named
+from pytest_golden.regression.unexpected import names_output
 from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def match_outputs(outputs: Sequence[DeclaredOutput], written: Iterable[str], kep
     written = frozenset(written)
     files = []
     for path in sorted(written.union(kept)):
-        entries = tuple(entry for entry in outputs if is_named(path, entry.path))
+        entries = tuple(entry for entry in outputs if names_output(entry, path))
         if entries:
             files.append(ExpectedFile(path, entries, path in written))
     expected = tuple(file for file in files if file.is_written or file.needs_baseline)

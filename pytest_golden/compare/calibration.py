@@ -14,7 +14,7 @@ from pytest_golden.compare.documents.moving_members import find_moving_members
 from pytest_golden.compare.opening import Content, Movement, Side, UnreadableError, choose_comparison
 from pytest_golden.compare.tables.moving_columns import find_moving_columns
 from pytest_golden.compare.text.moving_lines import find_moving_lines
-from pytest_golden.regression.unexpected import is_named
+from pytest_golden.regression.unexpected import names_output
 from pytest_golden.regression.wording import show_path
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def calibrate(
     everywhere = set.intersection(*(set(run) for run in runs))
     for path in sorted(everywhere):
         for position, entry in enumerate(outputs):
-            if entry.compare == "exists" or not is_named(path, entry.path):
+            if entry.compare == "exists" or not names_output(entry, path):
                 continue
             for other in runs[1:]:
                 movement = _find_movement(entries[position], runs[0][path], other[path], redact)

@@ -215,6 +215,8 @@ def explain_unreadable(path: str, error: OSError) -> Mismatch:
 
 def explain_unmatched(entry: DeclaredOutput, written: Sequence[str]) -> Mismatch:
     """Say that an entry of `outputs:` names nothing that the run wrote, and what it did write instead."""
+    if entry.database or entry.dbt:
+        return Mismatch(ReasonKind.OUTPUT_MISSING, f"{entry.shown}: nothing was read")
     shown = show_path(entry.path)
     is_pattern = any(sign in entry.path for sign in "*?[")
     told = f"nothing that this run wrote matches `{shown}`" if is_pattern else f"this run did not write {shown}"

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pytest_golden.compare.baselines import (
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_golden.compare.accepting import Acceptance
-    from pytest_golden.compare.baselines import ExpectedFile, Matched
+    from pytest_golden.compare.baselines import ExpectedFile
     from pytest_golden.compare.opening import Mismatch
+    from pytest_golden.compare.tables.database_outputs import Exports
     from pytest_golden.gateway.write_set import WrittenFiles
-    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
 
 # Differences beyond these would bury what is to be read first; each file is still named.
 _MOST_DIFFERENCES = 20
@@ -158,10 +160,9 @@ class OutputExamination(Examination):
             kept = self._baselines.list_paths()
         except BaselineError as error:
             return (OutputFinding(ReasonKind.BASELINE_UNREADABLE, str(error)),)
-        outputs = _without_baselines(written, Path(os.path.realpath(self._baselines.folder)))
-        matched = match_outputs(self._project.outputs, outputs, kept)
-        self._unused = matched.unused
-        found = tuple(self._advise(tuple(self._examine(matched, written, outcome))))
+        with TemporaryDirectory(prefix="golden-tables-") as folder:
+            exports = export_tables(self._project.outputs, written, Path(folder))
+            found = tuple(self._advise(tuple(self._examine(exports, kept, written, outcome))))
         self._is_incomplete = any(finding.kind in LACKING_KINDS for finding in found)
         rest = found[_MOST_FINDINGS:]
         counted = [OutputFinding(rest[0].kind, f"{len(rest)} more outputs do not hold", None)] if rest else []
@@ -197,15 +198,28 @@ class OutputExamination(Examination):
             return result
         return replace(result, status=ResultStatus.FAILED, error_message=reasons[0].headline)
 
-    def _examine(self, matched: Matched, written: WrittenFiles, outcome: PipelineOutcome) -> Iterator[OutputFinding]:
+    def _examine(
+        self, exports: Exports | None, kept: Sequence[str], written: WrittenFiles, outcome: PipelineOutcome
+    ) -> Iterator[OutputFinding]:
         # What compares files takes as long to import as a small project to run.
         from pytest_golden.compare.comparing import examine_file, explain_change, explain_unmatched, look_at
 
+        declared = self._project.outputs
+        paths = _without_baselines(written, Path(os.path.realpath(self._baselines.folder)))
+        if exports is not None:
+            yield from (OutputFinding(told.kind, told.message, declared[at].shown) for at, told in exports.mismatches)
+            written, paths = exports.add_to(written), sorted({*paths, *exports.files})
+        matched = match_outputs(declared, paths, kept)
+        self._unused = matched.unused
+        explained = [entry for at, entry in enumerate(declared) if exports is not None and exports.is_explained(at)]
         for entry in matched.unmatched:
+            if any(entry is one for one in explained):
+                continue
             missing = explain_unmatched(entry, written.paths)
             yield OutputFinding(missing.kind, missing.message, entry.path)
         met = {entry.path for file in matched.files if file.is_written for entry in file.entries}
-        for file in matched.files:
+        for matching in matched.files:
+            file = matching if exports is None else exports.complete(matching)
             mark = look_at(file, written)
             mismatch = examine_file(file, written, self._baselines, self._accept_command)
             mismatch = explain_change(file, written, mark) or mismatch
@@ -274,6 +288,15 @@ class OutputExamination(Examination):
             return result
         told = describe_unused(self._baselines.folder.name, self._baselines.name, self._unused)
         return replace(result, warnings=(*result.warnings, told))
+
+
+def export_tables(outputs: Sequence[DeclaredOutput], written: WrittenFiles, folder: Path) -> Exports | None:
+    """Read the tables that entries name in databases; None if there are none."""
+    if not any(output.is_of_tables for output in outputs):
+        return None
+    from pytest_golden.compare.tables.database_outputs import export_outputs
+
+    return export_outputs(outputs, written, folder)
 
 
 def _without_baselines(written: WrittenFiles, folder: Path) -> Sequence[str]:

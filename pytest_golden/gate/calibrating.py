@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.compare.baselines import match_outputs
 from pytest_golden.compare.calibration import Calibration, calibrate
+from pytest_golden.compare.examination import export_tables
 from pytest_golden.gateway.model import AgentRole, Permissions
 from pytest_golden.gateway.view import copy_content
 from pytest_golden.gateway.write_set import take_fingerprint
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
 
     Draft = Callable[[Sequence[str]], tuple[DeclaredOutput, ...]]
 
-_LIBRARIES = ("libfaketime.so.1", "faketime/libfaketime.so.1", "libfaketime.1.dylib")
+# The one for programs with threads first: with the other, waiting threads spin.
+_LIBRARIES = (
+    *("libfaketimeMT.so.1", "faketime/libfaketimeMT.so.1", "libfaketimeMT.1.dylib"),
+    *("libfaketime.so.1", "faketime/libfaketime.so.1", "libfaketime.1.dylib"),
+)
 _LIBRARY_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/homebrew/lib/faketime")
 # A day, seven hours and some minutes: another day of the week, hour and minute.
 _LATER_SECONDS = 24 * 3600 + 7 * 3600 + 13 * 60
@@ -136,8 +141,14 @@ class _Collector:
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
         if not self.outputs and self._draft is not None:
             self.outputs = self._draft(written.paths)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        exports = export_tables(self.outputs, written, self._folder)
+        written = written if exports is None else exports.add_to(written)
         for file in match_outputs(self.outputs, written.paths, ()).files:
             if not file.needs_baseline:
+                continue
+            if file.path in written.exported:
+                self.files[file.path] = written.exported[file.path]
                 continue
             copy = self._folder / file.path
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +185,6 @@ def vary(project: GoldenProjectConfig, number: int = 1, *, is_sealed: bool = Fal
         varied |= {
             "LD_PRELOAD": str(library),
             "FAKETIME": f"+{number * _LATER_SECONDS}",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             "NO_FAKE_STAT": "1",
         }
     return replace(project, set_env={**varied, **project.set_env}, before=before)

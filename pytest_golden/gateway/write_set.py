@@ -267,7 +267,7 @@ class WrittenFiles:
 
     `paths` are relative to project_dir, with `/`, sorted; whatever a pipeline can make has a place there, symlinks and
     pipes too. `redact` removes the project's secrets from text, `redact_known` from binary content. `project_dir` is
-    the project's own folder.
+    the project's own folder. `exported` are tables that were read out of databases, as files elsewhere, by their paths.
     """
 
     root: Path
@@ -275,6 +275,7 @@ class WrittenFiles:
     redact: Callable[[str], str]
     project_dir: Path | None = None
     redact_known: Callable[[str], str] = redact_known
+    exported: Mapping[str, Path] = field(default_factory=dict)
 
     def locate(self, path: str) -> Path:
         """Return the real file behind one of `paths`, a regular one opened up for reading. It may be a symlink: do not follow it.
@@ -283,6 +284,8 @@ class WrittenFiles:
             FileNotFoundError: it was not written, or is gone by now.
             OSError: it cannot be opened up.
         """
+        if path in self.exported:
+            return self.exported[path]
         position = bisect_left(self.paths, path)
         is_written = self.paths[position : position + 1] == (path,)
         found = content.lstat_below(str(self.root), path) if is_written else None

@@ -133,12 +133,13 @@ class Table:
     """The keys of a record.
 
     `refusals` are messages for keys that it does not have but users might expect. `find_conflicts` finds good values that
-    contradict each other.
+    contradict each other. `needs_one_of` are keys of which at least one is required.
     """
 
     keys: Mapping[str, Key]
     refusals: Mapping[str, str] = field(default_factory=dict)
     find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None
+    needs_one_of: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -147,9 +148,10 @@ class Table:
         refusals: Mapping[str, str] | None = None,
         *,
         find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None,
+        needs_one_of: tuple[str, ...] = (),
     ) -> Table:
         """Make a table from its keys."""
-        return cls({key.name: key for key in keys}, refusals or {}, find_conflicts)
+        return cls({key.name: key for key in keys}, refusals or {}, find_conflicts, needs_one_of)
 
     def without(self, refusals: Mapping[str, str]) -> Table:
         """Return this table without the keys that `refusals` names, and with no key required."""
@@ -168,7 +170,11 @@ def declared(default: Any, kind: Kind, description: str) -> Any:
 
 
 def table_of(
-    record: Any, *, optional: str = "", find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None
+    record: Any,
+    *,
+    optional: str = "",
+    find_conflicts: Callable[[Mapping[str, Any]], Sequence[Finding]] | None = None,
+    needs_one_of: tuple[str, ...] = (),
 ) -> Table:
     """Make the table of a dataclass. Fields without a default are required, but for the one that is `optional`."""
     keys = []
@@ -176,7 +182,7 @@ def table_of(
         kind, description = one.metadata["key"]
         lacks_default = one.default is MISSING and one.default_factory is MISSING
         keys.append(Key(one.name, kind, description, lacks_default and one.name != optional, one.default is None))
-    return Table.of(keys, find_conflicts=find_conflicts)
+    return Table.of(keys, find_conflicts=find_conflicts, needs_one_of=needs_one_of)
 
 
 def collect(record: Mapping[str, Any], table: Table) -> tuple[dict[str, Any], list[Finding]]:
@@ -199,6 +205,9 @@ def collect(record: Mapping[str, Any], table: Table) -> tuple[dict[str, Any], li
         for key in table.keys.values()
         if key.required and key.name not in record
     ]
+    if table.needs_one_of and not any(record.get(name) for name in table.needs_one_of):
+        first, *others = table.needs_one_of
+        findings.append(Finding((), f"the key {first} is missing; write it, or {' or '.join(others)}"))
     if table.find_conflicts is not None:
         findings += table.find_conflicts(clean)
     return clean, findings
@@ -224,6 +233,8 @@ def record_schema(table: Table) -> dict[str, Any]:
     properties = {name: key_schema(key) for name, key in table.keys.items()}
     required = [key.name for key in table.keys.values() if key.required]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    if table.needs_one_of:
+        schema["anyOf"] = [{"required": [name]} for name in table.needs_one_of]
     return {**schema, "required": required} if required else schema
 
 
@@ -544,6 +555,21 @@ COMMAND = Kind(_check_command, {"anyOf": [TEXT.schema, {"type": "array", "items"
 STEPS = Kind(_check_steps, {"anyOf": [NAME.schema, {"type": "array", "items": NAME.schema}]})
 ENVIRONMENT = Kind(_check_environment, {"type": "object", "additionalProperties": {"type": ["string", "number"]}})
 GLOB = Kind(_check_glob, {**TEXT.schema, "pattern": rf"^(?!/)(?!{_ELSEWHERE_FORM})(?!.*\\)(?!(.*/)?\.\.(/|$))"})
+# Empty for an entry that names tables of `database` or `dbt`; that every entry names something is a rule of its own.
+OUTPUT_PATH = Kind(lambda value: "" if value == "" else _check_glob(value), GLOB.schema)
+_VARIABLE_REFERENCE = r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"
+
+
+def _check_database(value: Any) -> str:
+    text = check_text(value)
+    if not re.match(_VARIABLE_REFERENCE, text):
+        raise wrong(
+            f"{show(text)} is no variable; write the one of pass_env that holds the URL, such as ${{DATABASE_URL}}"
+        )
+    return text
+
+
+DATABASE = Kind(_check_database, {**TEXT.schema, "pattern": _VARIABLE_REFERENCE})
 PATTERN_BELOW = Kind(_check_pattern_below, {**TEXT.schema, "pattern": rf"^(?!{_ELSEWHERE_FORM})"})
 PATTERN = Kind(partial(_check_readable, units.check_regex), {**TEXT.schema, "format": "regex"})
 JSON_PATH = Kind(partial(_check_readable, units.parse_json_path), {"type": "string", "pattern": r"^\$[.\[]"})

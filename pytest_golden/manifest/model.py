@@ -116,12 +116,15 @@ RETIRED_KEYS = table_of(RetiredProject)
 @refuse_wrong_arguments
 @dataclass(frozen=True)
 class DeclaredOutput(Shape):
-    """Files that a pipeline must write and how they are compared with their baselines.
+    """Files or tables that a pipeline must write and how they are compared with their baselines.
 
-    `path` is a glob below project_dir. `compare` None goes by the suffix of each file that is found.
+    `path` is a glob below project_dir; with `table` or `tables` it names database files and what of them counts. `database` and
+    `dbt` name tables in its place. `compare` None goes by the suffix of each file that is found.
     """
 
-    path: str = field(metadata=as_key(kinds.GLOB, "Pattern (a glob) of the files, below project_dir."))
+    path: str = declared(
+        "", kinds.OUTPUT_PATH, "Pattern (a glob) of the files, below project_dir; of a database with table or tables."
+    )
     compare: Literal["bytes", "text", "json", "table", "image_size", "exists"] | None = declared(
         None, one_of(*COMPARISONS), "How a file is compared with its baseline. Default: by the suffix of each file."
     )
@@ -150,6 +153,27 @@ class DeclaredOutput(Shape):
     schema_only: bool = declared(False, kinds.FLAG, "table: compare the columns and their types, but no rows.")
     min_rows: int | None = declared(None, kinds.COUNT, "table: the least number of rows.")
     max_rows: int | None = declared(None, kinds.COUNT, "table: the greatest number of rows.")
+    table: str | None = declared(
+        None,
+        TEXT,
+        "One table or view of a DuckDB or SQLite file (path) or of PostgreSQL (database), such as main.orders.",
+    )
+    tables: tuple[str, ...] = declared(
+        (), list_of(TEXT, one_alone=True), 'Patterns of tables and views, such as "marts.*"; views count as tables.'
+    )
+    exclude: tuple[str, ...] = declared(
+        (), list_of(TEXT, one_alone=True), "tables, dbt: patterns of tables that are left out."
+    )
+    database: str | None = declared(
+        None,
+        kinds.DATABASE,
+        'PostgreSQL: the variable of pass_env that holds its URL, such as "${DATABASE_URL}". It is not sealed.',
+    )
+    dbt: tuple[str, ...] = declared(
+        (),
+        list_of(TEXT, one_alone=True),
+        'Patterns of dbt models by name, folder or schema, such as "marts.*"; their keys come from dbt.',
+    )
     allow_secret: str | None = declared(
         None,
         TEXT,
@@ -161,8 +185,21 @@ class DeclaredOutput(Shape):
     def __post_init__(self) -> None:
         check_fields(self, OUTPUT_KEYS)
 
+    @property
+    def is_of_tables(self) -> bool:
+        """Tell whether it names tables in a database, whose rows have no order."""
+        return bool(self.table or self.tables or self.dbt)
 
-OUTPUT_KEYS = table_of(DeclaredOutput, find_conflicts=find_output_conflicts)
+    @property
+    def shown(self) -> str:
+        """Return what messages call it: the pattern of its files, or the tables and where they are."""
+        if not self.is_of_tables:
+            return self.path
+        named = ", ".join((self.table,) if self.table else self.tables or self.dbt)
+        return f"{named} of {'dbt' if self.dbt else self.database or self.path}"
+
+
+OUTPUT_KEYS = table_of(DeclaredOutput, needs_one_of=("path", "database", "dbt"), find_conflicts=find_output_conflicts)
 
 
 @refuse_wrong_arguments

@@ -47,7 +47,23 @@ def find_conflicts(fields: Mapping[str, Any]) -> list[Finding]:
         for index, name in enumerate(fields.get("not_secret", ()))
         if name not in passed
     ]
+    findings += _find_unreachable_databases(fields)
     return findings
+
+
+def _find_unreachable_databases(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find outputs in a database that the project cannot reach."""
+    for index, output in enumerate(fields.get("outputs", ())):
+        database = vars(output).get("database") if hasattr(output, "__dict__") else output.get("database")
+        if not database:
+            continue
+        if database[2:-1] not in fields.get("pass_env", ()):
+            told = f"{database[2:-1]} is not in pass_env; add it there, so that the pipeline and the gate use the same database"
+            yield Finding(("outputs", index, "database"), told)
+        if fields.get("network") is False:
+            yield Finding(
+                ("outputs", index, "database"), "a project with network: false reaches no database; remove one of them"
+            )
 
 
 def find_doubled_names(projects: Sequence[Declared]) -> list[Finding]:
@@ -116,14 +132,38 @@ def find_retired_and_declared(retired: Sequence[str | None], projects: Sequence[
 
 def find_output_conflicts(fields: Mapping[str, Any]) -> list[Finding]:
     """Find rules of an output that its comparison does not know, and ranges that nothing can meet."""
-    return [*_rules_of_another_kind(fields), *_secret_without_baseline(fields), *_empty_ranges(fields)]
+    return [
+        *_wrong_origins(fields),
+        *_rules_of_another_kind(fields),
+        *_secret_without_baseline(fields),
+        *_empty_ranges(fields),
+    ]
+
+
+def _wrong_origins(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find entries that name nothing, or the same thing twice."""
+    origins = [name for name in ("path", "database", "dbt") if fields.get(name)]
+    named = [name for name in ("table", "tables") if fields.get(name)]
+    if len(origins) > 1:
+        yield Finding((origins[1],), f"{origins[1]} and {origins[0]} both say where the output is; write two entries")
+    if len(named) > 1:
+        yield Finding(("tables",), "table and tables both name tables; write tables: [one, another]")
+    if origins == ["database"] and not named:
+        yield Finding(("database",), "database needs table or tables: what of it is an output")
+    if fields.get("dbt") and named:
+        yield Finding((named[0],), f"dbt names models; remove {named[0]}")
+    if fields.get("exclude") and not (fields.get("tables") or fields.get("dbt")):
+        yield Finding(("exclude",), "exclude leaves tables out of the patterns of tables or dbt; write one of them")
+    if (named or fields.get("dbt")) and fields.get("compare") not in (None, "table"):
+        yield Finding(("compare",), "a table in a database is compared as a table; remove compare")
 
 
 def _rules_of_another_kind(fields: Mapping[str, Any]) -> Iterator[Finding]:
     path, declared = fields.get("path"), fields.get("compare")
-    if declared is None and not isinstance(path, str):
+    is_of_tables = bool(fields.get("table") or fields.get("tables") or fields.get("dbt"))
+    if declared is None and not isinstance(path, str) and not is_of_tables:
         return
-    comparison = declared or comparison_of_pattern(str(path))
+    comparison = "table" if is_of_tables else declared or comparison_of_pattern(str(path))
     found = f"{path} does not say by its suffix what it is" if comparison is None else f"this output is {comparison}"
     for rule, comparisons in COMPARISONS_OF_RULE.items():
         if _is_said(fields.get(rule)) and comparison not in comparisons:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.manifest.comparisons import comparison_of_pattern
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.unexpected import is_named
+from pytest_golden.regression.unexpected import is_table_named, names_output
 from pytest_golden.regression.verdict import ChangedBaseline, Weakening, WeakeningKind
 from pytest_golden.regression.wording import format_duration, format_size, name_some, show_path
 
@@ -26,7 +26,7 @@ _WHOLE_SUBMODULE = "all of them (a submodule)"
 _BY_SUFFIX = "by suffix"
 # How strict each comparison is. If the suffix of each file decides, it is somewhere in between.
 _STRENGTH = {"exists": 0, "image_size": 1, "table": 2, "json": 2, _BY_SUFFIX: 2, "text": 3, "bytes": 4}
-_LISTS = ("ignore_lines", "masks", "ignore_paths", "ignore_columns")
+_LISTS = ("exclude", "ignore_lines", "masks", "ignore_paths", "ignore_columns")
 _SWITCHES = ("unordered", "schema_only")
 _TOLERANCES = ("absolute_tolerance", "relative_tolerance")
 # The sign of a change that asks less.
@@ -214,21 +214,35 @@ def _longer_quarantine(old: GoldenProjectConfig, new: GoldenProjectConfig) -> It
 
 def find_weaker_outputs(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
     """Yield the weakenings of one project's outputs, in the order of the base. Outputs with the same `path` are compared."""
-    then, now = _by_path(old.outputs), _by_path(new.outputs)
-    for path, outputs in then.items():
-        for was, becomes in zip_longest(outputs, now.get(path, ())):
+    then, now = _by_place(old.outputs), _by_place(new.outputs)
+    for place, outputs in then.items():
+        for was, same in zip_longest(outputs, now.get(place, ())):
+            if was is None:
+                continue
+            becomes = same or _find_pattern(was, new.outputs)
             if becomes is None:
-                yield _weaker(new.name, path, "is no longer an output: bring it back", path, None)
-            elif was is not None:
+                yield _weaker(new.name, was.shown, "is no longer an output: bring it back", was.shown, None)
+            else:
                 yield from _compare_output(new.name, was, becomes)
     yield from _find_allowed_files(old, new)
 
 
-def _by_path(outputs: Sequence[DeclaredOutput]) -> dict[str, list[DeclaredOutput]]:
-    groups: dict[str, list[DeclaredOutput]] = {}
+def _by_place(outputs: Sequence[DeclaredOutput]) -> dict[tuple[str | None, ...], list[DeclaredOutput]]:
+    """Group entries by where they look; a table that is named alone has a place of its own."""
+    groups: dict[tuple[str | None, ...], list[DeclaredOutput]] = {}
     for output in outputs:
-        groups.setdefault(output.path, []).append(output)
+        place = (output.path, output.database, output.table, str(bool(output.tables)), str(bool(output.dbt)))
+        groups.setdefault(place, []).append(output)
     return groups
+
+
+def _find_pattern(was: DeclaredOutput, outputs: Sequence[DeclaredOutput]) -> DeclaredOutput | None:
+    """Find the entry whose patterns name a table that had an entry of its own."""
+    for output in outputs:
+        is_there = (output.path, output.database) == (was.path, was.database) and output.tables
+        if was.table and is_there and is_table_named(was.table, output):
+            return output
+    return None
 
 
 def _find_allowed_files(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
@@ -244,14 +258,18 @@ def _find_allowed_files(old: GoldenProjectConfig, new: GoldenProjectConfig) -> I
 
 def _compare_output(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
     was, now = _comparison(old), _comparison(new)
+    for rule in ("tables", "dbt"):
+        lost = [] if old.table else [pattern for pattern in getattr(old, rule) if pattern not in getattr(new, rule)]
+        if lost:
+            yield _weaker(name, old.shown, f"{rule} lost {', '.join(lost)}: bring it back", ", ".join(lost), None)
     if was == now:
         yield from _loosened_ranges(name, old, new)
         if set(old.key) != set(new.key):
             before, after = ", ".join(old.key) or "none", ", ".join(new.key) or "none"
-            yield _weaker(name, old.path, f"key changed from {before} to {after}", before, after)
+            yield _weaker(name, old.shown, f"key changed from {before} to {after}", before, after)
     # If the suffix decided, the file may have been compared byte by byte.
     elif _STRENGTH[now] <= _STRENGTH["bytes" if was == _BY_SUFFIX and now != "bytes" else was]:
-        yield _weaker(name, old.path, f"compare was weakened from {was} to {now}", was, now)
+        yield _weaker(name, old.shown, f"compare was weakened from {was} to {now}", was, now)
     elif was == "exists" or now == "bytes":
         return
     yield from _gained_exceptions(name, old, new)
@@ -259,6 +277,8 @@ def _compare_output(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iter
 
 
 def _comparison(output: DeclaredOutput) -> str:
+    if output.is_of_tables:
+        return "table"
     return output.compare or comparison_of_pattern(output.path) or _BY_SUFFIX
 
 
@@ -266,13 +286,13 @@ def _gained_exceptions(name: str, old: DeclaredOutput, new: DeclaredOutput) -> I
     for rule in _LISTS:
         gained = [redact(item) for item in getattr(new, rule) if item not in getattr(old, rule)]
         if gained:
-            yield _weaker(name, old.path, f"{rule} gained {', '.join(gained)}", None, ", ".join(gained))
+            yield _weaker(name, old.shown, f"{rule} gained {', '.join(gained)}", None, ", ".join(gained))
     for rule in _SWITCHES:
         if getattr(new, rule) and not getattr(old, rule):
-            yield _weaker(name, old.path, f"{rule} was switched on", "false", "true")
+            yield _weaker(name, old.shown, f"{rule} was switched on", "false", "true")
     if new.allow_secret is not None and old.allow_secret is None:
         reason = redact(new.allow_secret)
-        yield _weaker(name, old.path, f"allow_secret was added ({reason})", None, reason)
+        yield _weaker(name, old.shown, f"allow_secret was added ({reason})", None, reason)
 
 
 def _raised_tolerances(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
@@ -280,7 +300,7 @@ def _raised_tolerances(name: str, old: DeclaredOutput, new: DeclaredOutput) -> I
         was, now = getattr(old, rule), getattr(new, rule)
         if now > was:
             message = f"{rule} was raised from {was:g} to {now:g}"
-            yield _weaker(name, old.path, message, f"{was:g}", f"{now:g}", WeakeningKind.TOLERANCE)
+            yield _weaker(name, old.shown, message, f"{was:g}", f"{now:g}", WeakeningKind.TOLERANCE)
 
 
 def _loosened_ranges(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
@@ -288,7 +308,7 @@ def _loosened_ranges(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Ite
         was, now = getattr(old, rule), getattr(new, rule)
         if was is not None and (now is None or sign * now > sign * was):
             after = "none" if now is None else str(now)
-            yield _weaker(name, old.path, f"{rule} was widened from {was} to {after}", str(was), after)
+            yield _weaker(name, old.shown, f"{rule} was widened from {was} to {after}", str(was), after)
 
 
 def _weaker(
@@ -299,13 +319,13 @@ def _weaker(
 
 def find_changed_baselines(old: GoldenProjectConfig, changed: Iterable[ChangedBaseline]) -> Iterator[Weakening]:
     """Yield a weakening for those changed baselines that an output of the base was compared with."""
-    patterns = [output.path for output in old.outputs if output.compare != "exists"]
+    compared = [output for output in old.outputs if output.compare != "exists"]
     for is_gone in (False, True):
         paths = [
             (show_path(redact(baseline.path)) or _WHOLE_SUBMODULE) + (f" ({baseline.cause})" if baseline.cause else "")
             for baseline in changed
             if baseline.is_gone == is_gone
-            and any(not baseline.path or is_named(baseline.path, pattern) for pattern in patterns)
+            and any(not baseline.path or names_output(output, baseline.path) for output in compared)
         ]
         if not paths:
             continue

@@ -271,7 +271,7 @@ def _unexpected_paths(project: GoldenProjectConfig, outcome: PipelineOutcome) ->
     from pytest_golden.regression.unexpected import find_unexpected
 
     written = sorted({*outcome.write_set.created, *outcome.write_set.changed})
-    return find_unexpected(written, (*project.writes, *(output.path for output in project.outputs)))
+    return find_unexpected(written, (*project.writes, *(output.path for output in project.outputs if output.path)))
 
 
 def _with_cause(message: str, outcome: PipelineOutcome) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from pytest_golden.manifest.model import DeclaredOutput
 
 # Interpreters and tools leave these beside any program that they run.
 _NEVER_UNEXPECTED = (
@@ -38,6 +42,36 @@ def find_unexpected(written: Iterable[str], patterns: Iterable[str]) -> tuple[st
 def is_named(path: str, pattern: str) -> bool:
     """Tell whether a pattern names a path, by the rules of `find_unexpected`. No file is read."""
     return path == pattern or _matcher(pattern).fullmatch(path) is not None
+
+
+def names_output(output: DeclaredOutput, path: str) -> bool:
+    """Tell whether an entry of `outputs:` names a file, or a table by the path that its baseline has."""
+    if not output.is_of_tables:
+        return is_named(path, output.path)
+    place = f"{output.database[2:-1]}" if output.database else "dbt" if output.dbt else output.path
+    folder, _, file = path.rpartition("/")
+    table = file.removesuffix(".parquet")
+    if table == file or not is_named(folder, place):
+        return False
+    # Which models a pattern of dbt names, dbt alone knows.
+    return bool(output.dbt) or is_table_named(unquote(table), output)
+
+
+def is_table_named(table: str, output: DeclaredOutput) -> bool:
+    """Tell whether an entry names a table, given as `schema.table`; letters count as equal in both cases, as in SQL."""
+    patterns = (output.table,) if output.table else output.tables
+    return _is_any(table, patterns, exactly=output.table is not None) and not _is_any(table, output.exclude)
+
+
+def _is_any(table: str, patterns: Iterable[str], *, exactly: bool = False) -> bool:
+    name = table.lower()
+    alone = name.partition(".")[2]
+    for pattern in map(str.lower, patterns):
+        if name == pattern or alone == pattern:
+            return True
+        if not exactly and (fnmatchcase(name, pattern) or ("." not in pattern and fnmatchcase(alone, pattern))):
+            return True
+    return False
 
 
 @lru_cache(maxsize=512)

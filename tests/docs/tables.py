@@ -48,7 +48,7 @@ _SPECIAL_TYPES = {
     "relative_tolerance": "number",
     "min_bytes": "size",
     "max_bytes": "size",
-    "ignore_lines": "text or list of texts",
+    **dict.fromkeys(("ignore_lines", "tables", "exclude", "dbt"), "text or list of texts"),
     "masks": "text or list of texts",
     "ignore_paths": "text or list of texts",
     "key": "text or list of texts",

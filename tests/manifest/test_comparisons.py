@@ -60,6 +60,7 @@ def test_a_pattern_tells_only_by_a_plain_suffix(pattern: str, comparison: str | 
 
 
 def test_every_rule_of_an_output_has_comparisons() -> None:
-    rules = {field.name for field in dataclasses.fields(DeclaredOutput)} - {"path", "compare", "allow_secret"}
+    places = {"path", "database", "dbt", "table", "tables", "exclude"}
+    rules = {field.name for field in dataclasses.fields(DeclaredOutput)} - {*places, "compare", "allow_secret"}
     assert set(COMPARISONS_OF_RULE) == rules
     assert {word for words in COMPARISONS_OF_RULE.values() for word in words} <= set(COMPARISONS)

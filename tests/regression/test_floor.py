@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest, RetiredProject
-from pytest_golden.regression.floor import find_weakenings
+from pytest_golden.regression.floor import find_changed_baselines, find_weakenings
 from pytest_golden.regression.verdict import ChangedBaseline, Weakening
 
 ROOT = Path("/work")
@@ -235,6 +235,52 @@ def test_a_loosened_rule_is_a_weakening(kind: str, old: dict[str, Any], new: dic
     (weakening,) = compare_outputs(old, new)
     assert (weakening.project, weakening.kind) == ("sales", kind)
     assert weakening.message == f"the output out/a.csv: {message}"
+
+
+ORDERS = {"path": "a.db", "table": "orders"}
+MARTS = {"path": "a.db", "tables": ["m.*", "n.*"]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (ORDERS, {**ORDERS, "table": "other"}, "the output orders of a.db: is no longer an output: bring it back"),
+        (ORDERS, {"path": "a.db"}, "the output orders of a.db: is no longer an output: bring it back"),
+        (
+            ORDERS,
+            {"path": "a.db", "tables": ["o*"], "ignore_columns": ["at"]},
+            "the output orders of a.db: ignore_columns gained at",
+        ),
+        (MARTS, {**MARTS, "tables": ["m.*"]}, "the output m.*, n.* of a.db: tables lost n.*: bring it back"),
+        (MARTS, {**MARTS, "exclude": ["m.x"]}, "the output m.*, n.* of a.db: exclude gained m.x"),
+        ({"dbt": ["a", "b"]}, {"dbt": ["a"]}, "the output a, b of dbt: dbt lost b: bring it back"),
+    ],
+)
+def test_a_table_that_is_no_longer_looked_at_is_a_weakening(
+    old: dict[str, Any], new: dict[str, Any], message: str
+) -> None:
+    was, now = make_outputs(DeclaredOutput(**old)), make_outputs(DeclaredOutput(**new))
+    (weakening,) = find_weakenings(was, now, not_run={})
+    assert weakening.message == message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (ORDERS, {"path": "a.db", "tables": ["ord*"]}),
+        (MARTS, {**MARTS, "tables": ["n.*", "m.*", "x"]}),
+        ({**MARTS, "exclude": ["m.x"]}, MARTS),
+    ],
+)
+def test_more_tables_are_nothing(old: dict[str, Any], new: dict[str, Any]) -> None:
+    assert find_weakenings(make_outputs(DeclaredOutput(**old)), make_outputs(DeclaredOutput(**new)), not_run={}) == ()
+
+
+def test_baselines_of_tables_are_those_of_their_entry() -> None:
+    project = make_outputs(DeclaredOutput("a.db", table="orders")).projects[0]
+    changed = [ChangedBaseline("sales", f"a.db/main.{name}.parquet", is_gone=False) for name in ("orders", "other")]
+    (weakening,) = find_changed_baselines(project, changed)
+    assert weakening.message == "1 baseline was changed: a.db/main.orders.parquet"
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def _compare_rows(
         keys = [pair for name in declared.key for pair in pairs if pair.label == name]
         rest = [pair for pair in pairs if pair.label not in declared.key]
         return rows.compare_by_key(engine, equality, keys, rest, tables)
-    if declared.unordered:
+    if declared.unordered or declared.is_of_tables:
         return rows.compare_unordered(engine, equality, pairs, tables)
     found = rows.compare_by_position(engine, equality, pairs, tables)
     return _look_for_order(engine, found, pairs, tables) if found else found

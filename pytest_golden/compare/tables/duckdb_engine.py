@@ -89,6 +89,7 @@ class Engine:
         self._connection = connection
         self._error = error
         self._folder = folder
+        self.version = version
         self.arrow_lambdas = False
         try:
             connection.execute("SELECT list_transform([1], lambda i: i)")

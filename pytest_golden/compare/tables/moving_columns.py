@@ -137,10 +137,11 @@ def _propose(
     rules: dict[str, Any] = {}
     seen = []
     order: Sequence[Column] = [column for column in columns if column.name in declared.key]
-    if not order and (declared.unordered or _find_moved(engine, tables, stable, ())):
+    is_unordered = declared.unordered or declared.is_of_tables
+    if not order and (is_unordered or _find_moved(engine, tables, stable, ())):
         key = _find_key(engine, tables[0], stable)
         order = key or stable
-        if not declared.unordered:
+        if not is_unordered:
             rules["key" if key else "unordered"] = tuple(column.name for column in key) or True
             by = quote_names([column.label for column in key])
             seen.append(f"the order of its rows moves; {by} identifies a row" if key else "the order of its rows moves")

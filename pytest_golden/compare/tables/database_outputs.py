@@ -1,0 +1,247 @@
+"""Makes files of the tables that `outputs:` names in databases, so that all else compares and accepts them as files.
+
+A table's path is `<the database's path>/<schema>.<table>.parquet`, that of a dbt model `dbt/<name>.parquet`, and that of a table
+of PostgreSQL `<variable>/<schema>.<table>.parquet`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from pytest_golden.compare.opening import Mismatch
+from pytest_golden.compare.tables.database_files import DatabaseError, export_tables, list_names
+from pytest_golden.compare.tables.dbt_models import read_models
+from pytest_golden.regression.model import ReasonKind
+from pytest_golden.regression.unexpected import is_named, is_table_named
+from pytest_golden.regression.wording import show_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_golden.compare.baselines import ExpectedFile
+    from pytest_golden.compare.tables.database_files import ExportedTable, Wanted
+    from pytest_golden.compare.tables.dbt_models import DbtModel
+    from pytest_golden.gateway.write_set import WrittenFiles
+    from pytest_golden.manifest.model import DeclaredOutput
+
+# All that a file's name may hold: the rest is written as %2F.
+_KEPT = " !#$&'()+,-.;=@[]^_`{}~"
+
+
+@dataclass(slots=True)
+class Exports:
+    """What was read: files by their paths, the keys that dbt knows, and what is wrong with the entries at these positions."""
+
+    files: dict[str, Path] = field(default_factory=dict)
+    keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    mismatches: list[tuple[int, Mismatch]] = field(default_factory=list)
+
+    def add_to(self, written: WrittenFiles) -> WrittenFiles:
+        """Return what the run wrote with the tables as files."""
+        return replace(written, paths=tuple(sorted({*written.paths, *self.files})), exported=self.files)
+
+    def is_explained(self, position: int) -> bool:
+        """Tell whether it is said already what is wrong with an entry."""
+        return any(place == position for place, _ in self.mismatches)
+
+    def complete(self, file: ExpectedFile) -> ExpectedFile:
+        """Return a file with its entries as they apply to it: with the key that dbt knows, unless they declare one."""
+        key = self.keys.get(file.path)
+        if not key:
+            return file
+        entries = tuple(replace(entry, key=key) if entry.dbt and not entry.key else entry for entry in file.entries)
+        return replace(file, entries=entries)
+
+
+def export_outputs(
+    outputs: Sequence[DeclaredOutput], written: WrittenFiles, folder: Path, environ: Mapping[str, str] = os.environ
+) -> Exports:
+    """Read all tables that the entries name into files of a folder.
+
+    Args:
+        outputs: the entries of `outputs:`; those of files are passed over.
+        written: what the run wrote; a database that it did not write is no output of it.
+        folder: an empty folder for the files.
+        environ: where the URLs of databases are.
+
+    Raises:
+        GoldenError: DuckDB cannot be used.
+    """
+    exports = Exports()
+    placed = [(position, entry) for position, entry in enumerate(outputs) if entry.is_of_tables]
+    for database in _list_databases(written, [entry for _, entry in placed]):
+        some = [(position, entry) for position, entry in placed if entry.path and is_named(database, entry.path)]
+        _export_file(exports, database, some, written, folder)
+    of_dbt = [(position, entry) for position, entry in placed if entry.dbt]
+    if of_dbt:
+        _export_dbt(exports, of_dbt, written, folder)
+    for url in dict.fromkeys(entry.database for _, entry in placed if entry.database):
+        some = [(position, entry) for position, entry in placed if entry.database == url]
+        _export_postgresql(exports, url, some, folder, environ)
+    return exports
+
+
+def _list_databases(written: WrittenFiles, entries: Iterable[DeclaredOutput]) -> list[str]:
+    patterns = [entry.path for entry in entries if entry.path]
+    logs = (".wal", "-wal", "-shm", "-journal")
+    return [
+        path
+        for path in written.paths
+        if not path.endswith(logs) and any(is_named(path, pattern) for pattern in patterns)
+    ]
+
+
+def _export_file(
+    exports: Exports, database: str, placed: Sequence[tuple[int, DeclaredOutput]], written: WrittenFiles, folder: Path
+) -> None:
+    shown = show_path(database)
+    try:
+        tables, names = export_tables(written.locate(database), _make_wanted(placed), folder)
+    except (DatabaseError, OSError) as error:
+        told = f"{shown} {error if isinstance(error, DatabaseError) else f'cannot be read: {error.strerror}'}"
+        exports.mismatches += [(position, Mismatch(ReasonKind.OUTPUT_UNREADABLE, told)) for position, _ in placed]
+        return
+    _take(exports, database, tables, placed)
+    explain_absent(exports, shown, placed, names)
+
+
+def _take(
+    exports: Exports, place: str, tables: Iterable[ExportedTable], placed: Sequence[tuple[int, DeclaredOutput]]
+) -> None:
+    """Take the tables that were read, and say which ones could not be."""
+    for table in tables:
+        if not table.trouble:
+            exports.files[f"{place}/{name_file(table.name)}"] = table.file
+            continue
+        mismatch = Mismatch(
+            ReasonKind.OUTPUT_UNREADABLE, f"{show_path(place)}: {table.name} cannot be read: {table.trouble}"
+        )
+        named = [position for position, entry in placed if is_table_named(table.name, entry)]
+        exports.mismatches += [(position, mismatch) for position in named[:1]]
+
+
+def _make_wanted(placed: Sequence[tuple[int, DeclaredOutput]]) -> Wanted:
+    def wanted(name: str) -> Sequence[str] | None:
+        return next((entry.key for _, entry in placed if is_table_named(name, entry)), None)
+
+    return wanted
+
+
+def explain_absent(
+    exports: Exports, shown: str, placed: Sequence[tuple[int, DeclaredOutput]], names: Sequence[str]
+) -> None:
+    """Say which entries name no table that there is, and what there is instead."""
+    for position, entry in placed:
+        if any(is_table_named(name, entry) for name in names):
+            continue
+        asked = (
+            f"the table `{entry.table}`"
+            if entry.table
+            else f"a table that matches {', '.join(map(repr, entry.tables))}"
+        )
+        has = f"it has {', '.join(list_names(names))}" if names else "it has no table at all"
+        told = f"{shown} has not {asked}; {has}"
+        exports.mismatches.append((position, Mismatch(ReasonKind.OUTPUT_MISSING, told)))
+
+
+def name_file(table: str) -> str:
+    """Return the file's name for `schema.table`."""
+    return f"{quote(table, safe=_KEPT)}.parquet"
+
+
+def _export_dbt(
+    exports: Exports, placed: Sequence[tuple[int, DeclaredOutput]], written: WrittenFiles, folder: Path
+) -> None:
+    try:
+        chosen = _choose_models(exports, placed, written)
+        files = _find_files({model.database for model in chosen}, written)
+        for database, place in files.items():
+            some = {f"{model.schema}.{model.relation}".lower(): model for model in chosen if model.database == database}
+
+            def wanted(name: str, some: Mapping[str, DbtModel] = some) -> Sequence[str] | None:
+                return some[name.lower()].key if name.lower() in some else None
+
+            tables, _ = export_tables(written.locate(place), wanted, folder)
+            _take_models(exports, some, tables)
+    except (DatabaseError, OSError) as error:
+        told = f"the models of dbt cannot be read: {error if isinstance(error, DatabaseError) else error.strerror}"
+        exports.mismatches += [(position, Mismatch(ReasonKind.OUTPUT_UNREADABLE, told)) for position, _ in placed]
+
+
+def _take_models(exports: Exports, models: Mapping[str, DbtModel], tables: Iterable[ExportedTable]) -> None:
+    for table in tables:
+        model = models[table.name.lower()]
+        if table.trouble:
+            raise DatabaseError(f"{model.name}: {table.trouble}")
+        path = f"dbt/{name_file(model.name)}"
+        exports.files[path], exports.keys[path] = table.file, model.key
+
+
+def _choose_models(
+    exports: Exports, placed: Sequence[tuple[int, DeclaredOutput]], written: WrittenFiles
+) -> list[DbtModel]:
+    manifests = [
+        path for path in written.paths if path == "target/manifest.json" or path.endswith("/target/manifest.json")
+    ]
+    if len(manifests) != 1:
+        told = "this run wrote no target/manifest.json" if not manifests else f"this run wrote {', '.join(manifests)}"
+        raise DatabaseError(told)
+    adapter, models = read_models(written.locate(manifests[0]))
+    if adapter != "duckdb":
+        raise DatabaseError(
+            f"they are in {adapter}, and only DuckDB is read this way; name its tables with `database:`"
+        )
+    for position, entry in placed:
+        if not any(model.is_named(entry) for model in models):
+            asked = ", ".join(map(repr, entry.dbt))
+            told = (
+                f"no model of dbt matches {asked}; there are {', '.join(list_names([model.name for model in models]))}"
+            )
+            exports.mismatches.append((position, Mismatch(ReasonKind.OUTPUT_MISSING, told)))
+    return [model for model in models if any(model.is_named(entry) for _, entry in placed)]
+
+
+def _find_files(databases: Iterable[str], written: WrittenFiles) -> dict[str, str]:
+    """Find the DuckDB file of each database of dbt: the written one that is called so."""
+    found = {}
+    for database in sorted(databases):
+        paths = [path for path in written.paths if _is_database_called(path, database)]
+        if len(paths) != 1:
+            which = (
+                f"{len(paths)} files are called so: {', '.join(paths)}"
+                if paths
+                else "this run wrote no such DuckDB file"
+            )
+            raise DatabaseError(f"their database is {database!r}, and {which}")
+        found[database] = paths[0]
+    return found
+
+
+def _is_database_called(path: str, name: str) -> bool:
+    file = path.rpartition("/")[2]
+    stem, _, suffix = file.rpartition(".")
+    return (stem or file).lower() == name.lower() and suffix.lower() in {"duckdb", "ddb", "db", file.lower()}
+
+
+def _export_postgresql(
+    exports: Exports,
+    url: str,
+    placed: Sequence[tuple[int, DeclaredOutput]],
+    folder: Path,
+    environ: Mapping[str, str],
+) -> None:
+    from pytest_golden.compare.tables.postgresql_tables import export_postgresql
+
+    name = url[2:-1]
+    try:
+        tables, names = export_postgresql(environ.get(name, ""), _make_wanted(placed), folder)
+    except DatabaseError as error:
+        mismatch = Mismatch(ReasonKind.OUTPUT_UNREADABLE, f"the database of {name} {error}")
+        exports.mismatches += [(position, mismatch) for position, _ in placed]
+        return
+    _take(exports, name, tables, placed)
+    explain_absent(exports, f"the database of {name}", placed, names)
