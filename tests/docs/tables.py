@@ -145,7 +145,7 @@ def _default_of(key: Key, field: dataclasses.Field[Any]) -> str:
     if key.required:
         return "required"
     value = getattr(field.default, "default", field.default)
-    if value is None or value is dataclasses.MISSING or value == ():
+    if value is None or value is dataclasses.MISSING or value in ((), ""):
         return ""
     if isinstance(value, bool):
         return _code(str(value).lower())

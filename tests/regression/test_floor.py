@@ -280,7 +280,7 @@ def test_baselines_of_tables_are_those_of_their_entry() -> None:
     project = make_outputs(DeclaredOutput("a.db", table="orders")).projects[0]
     changed = [ChangedBaseline("sales", f"a.db/main.{name}.parquet", is_gone=False) for name in ("orders", "other")]
     (weakening,) = find_changed_baselines(project, changed)
-    assert weakening.message == "1 baseline was changed: a.db/main.orders.parquet"
+    assert weakening.message == "baseline was changed: a.db/main.orders.parquet"
 
 
 @pytest.mark.parametrize(

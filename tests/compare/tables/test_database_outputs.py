@@ -45,7 +45,7 @@ def test_table_is_accepted_and_compared_whatever_the_order_of_its_rows(workspace
 
 
 def test_key_names_the_row_and_the_column(workspace: Workspace) -> None:
-    output = DeclaredOutput("wh.duckdb", tables="marts.*", key="id")  # type: ignore[arg-type]
+    output = DeclaredOutput("wh.duckdb", tables=("marts.*",), key=("id",))
     workspace.accept(workspace.declare(orders(), output))
     differing = workspace.check(workspace.declare(orders("i * 2 + (i = 5)::INT"), output))
     message = differing.reasons[0].message
@@ -87,7 +87,7 @@ def test_no_database_is_one_sentence(workspace: Workspace) -> None:
 
 def test_sqlite_tables_are_outputs_too(workspace: Workspace) -> None:
     code = """import sqlite3; c = sqlite3.connect('a.db'); c.execute('CREATE TABLE t(i, s)'); c.execute("INSERT INTO t VALUES (1, {!r})"); c.commit()"""
-    output = DeclaredOutput("a.db", table="t", key="i")  # type: ignore[arg-type]
+    output = DeclaredOutput("a.db", table="t", key=("i",))
     script = "{} -c {}"
     accepted = workspace.declare(script.format(sys.executable, shlex.quote(code.format("x"))), output)
     assert workspace.accept(accepted).status is ResultStatus.PASSED
@@ -156,7 +156,7 @@ def write_dbt(folder: Path, *nodes: dict[str, Any], adapter: str = "duckdb") -> 
 
 
 def test_keys_come_from_configuration_contract_and_tests(tmp_path: Path) -> None:
-    contract = {
+    contract: dict[str, Any] = {
         "config": {"contract": {"enforced": True}},
         "constraints": [{"type": "primary_key", "columns": ["k", "l"]}],
     }
@@ -174,7 +174,7 @@ def test_keys_come_from_configuration_contract_and_tests(tmp_path: Path) -> None
         unique("tested", "second"),
         unique("tested", "first"),
         node("combined"),
-        unique("combined", None, test_metadata=combination),  # type: ignore[arg-type]
+        unique("combined", "", test_metadata=combination),
         node("conditional"),
         unique("conditional", "id", config={"where": "id > 3"}),
         node("ephemeral", config={"materialized": "ephemeral"}),

@@ -71,7 +71,7 @@ def test_table_is_compared_and_only_looked_at(
         "CREATE TABLE orders AS SELECT i AS id, i * 2 AS amount FROM generate_series(1, 9) i",
         "CREATE VIEW v AS SELECT count(*) AS n FROM orders",
     )
-    output = DeclaredOutput(database="${WAREHOUSE}", tables=("public.orders", "public.v"), key="id")  # type: ignore[arg-type]
+    output = DeclaredOutput(database="${WAREHOUSE}", tables=("public.orders", "public.v"), key=("id",))
     project = workspace.declare(
         "true", output, DeclaredOutput(database="${WAREHOUSE}", table="nope"), pass_env=("WAREHOUSE",)
     )
@@ -79,8 +79,8 @@ def test_table_is_compared_and_only_looked_at(
     assert ("baseline_missing", "WAREHOUSE/public.orders.parquet") in kinds(result)
     assert any("the database of WAREHOUSE has not the table `nope`" in reason.message for reason in result.reasons)
     project = workspace.declare(
-        "true", DeclaredOutput(database="${WAREHOUSE}", table="orders", key="id"), pass_env=("WAREHOUSE",)
-    )  # type: ignore[arg-type]
+        "true", DeclaredOutput(database="${WAREHOUSE}", table="orders", key=("id",)), pass_env=("WAREHOUSE",)
+    )
     assert workspace.accept(project).status is ResultStatus.PASSED
     assert workspace.check(project).status is ResultStatus.PASSED
     execute(postgres_url, "UPDATE orders SET amount = 0 WHERE id = 5")
