@@ -64,7 +64,13 @@ _LENGTH = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(?:px)?")
 
 
 def compare_files(
-    declared: DeclaredOutput, actual: Path, baseline: Path | None, *, shown_as: str, redact: Redact = str
+    declared: DeclaredOutput,
+    actual: Path,
+    baseline: Path | None,
+    *,
+    shown_as: str,
+    redact: Redact = str,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> Mismatch | None:
     """Compare an output with its baseline as declared; None when it holds.
 
@@ -77,6 +83,7 @@ def compare_files(
             (`exists`) or only the rows of a table are to be counted.
         shown_as: the name that messages give the output.
         redact: takes what is secret out of texts, bytes, JSON and cells of tables before they are cut.
+        warn: is told what a person should know of an output that holds, such as numbers that are written otherwise.
 
     Raises:
         GoldenError: the harness could not do its job.
@@ -85,7 +92,7 @@ def compare_files(
     output = Content(actual, Side.OUTPUT)
     accepted = None if baseline is None else Content(baseline, Side.BASELINE)
     try:
-        return _compare(declared, output, accepted, shown_as, redact)
+        return _compare(declared, output, accepted, shown_as, redact, warn)
     except UnreadableError as error:
         is_output = error.side is Side.OUTPUT
         kind = ReasonKind.OUTPUT_UNREADABLE if is_output else ReasonKind.BASELINE_UNREADABLE
@@ -99,13 +106,18 @@ def compare_files(
 
 
 def _compare(
-    declared: DeclaredOutput, actual: Content, baseline: Content | None, shown_as: str, redact: Redact
+    declared: DeclaredOutput,
+    actual: Content,
+    baseline: Content | None,
+    shown_as: str,
+    redact: Redact,
+    warn: Callable[[str], None],
 ) -> Mismatch | None:
     comparison = choose_comparison(actual.path, declared)
     if comparison == "exists":
         return check_existence(declared, actual, shown_as=shown_as)
     if comparison == "table":
-        return compare_tables(declared, actual, baseline, shown_as=shown_as, redact=redact)
+        return compare_tables(declared, actual, baseline, shown_as=shown_as, redact=redact, warn=warn)
     if baseline is None:
         raise UnreadableError(Side.BASELINE, "is missing")
     if has_equal_bytes(actual, baseline) or (is_archive(actual) and has_equal_content(actual, baseline)):
@@ -144,7 +156,11 @@ def explain_change(file: ExpectedFile, written: WrittenFiles, mark: Mark) -> Mis
 
 
 def examine_file(
-    file: ExpectedFile, written: WrittenFiles, baselines: ProjectBaselines, accept_command: str
+    file: ExpectedFile,
+    written: WrittenFiles,
+    baselines: ProjectBaselines,
+    accept_command: str,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> Mismatch | None:
     """Compare one file with its baseline by every entry that names it; the first thing found speaks for the file."""
     shown = show_path(file.path)
@@ -165,16 +181,27 @@ def examine_file(
     if file.needs_baseline and baseline is None:
         told = f"{shown} has no baseline\nlook at it, then accept it with `{accept_command}`"
         return Mismatch(ReasonKind.BASELINE_MISSING, told)
-    return compare_with(file, actual, baseline, written.redact)
+    return compare_with(file, actual, baseline, written.redact, warn)
 
 
 def compare_with(
-    file: ExpectedFile, actual: Path, baseline: Path | None, redact: Callable[[str], str] = str
+    file: ExpectedFile,
+    actual: Path,
+    baseline: Path | None,
+    redact: Callable[[str], str] = str,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> Mismatch | None:
     """Compare by every entry, those without a baseline first; `baseline` is None where none of them needs one."""
     entries = sorted(file.entries, key=lambda entry: entry.compare != EXISTS)
     mismatches = (
-        compare_files(entry, actual, None if entry.compare == EXISTS else baseline, shown_as=file.path, redact=redact)
+        compare_files(
+            entry,
+            actual,
+            None if entry.compare == EXISTS else baseline,
+            shown_as=file.path,
+            redact=redact,
+            warn=warn,
+        )
         for entry in entries
     )
     return next((mismatch for mismatch in mismatches if mismatch is not None), None)

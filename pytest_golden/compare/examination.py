@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 # Differences beyond these would bury what is to be read first; each file is still named.
 _MOST_DIFFERENCES = 20
+# Of the tables behind the first, whose rows are all kept.
+_FEW_ROWS = 10
 _MOST_FINDINGS = 1000
 _MOST_HOURS_FROM_UTC = 14
 
@@ -140,6 +142,7 @@ class OutputExamination(Examination):
         self._accept_command = keeper.accept_command.format(name=project.name)
         self._state_folder = keeper.state_folder
         self._noise: set[str] = set()
+        self._warnings: list[str] = []
         self._acceptance: Acceptance | None = None
         if keeper.accepts:
             from pytest_golden.compare.accepting import Acceptance
@@ -151,6 +154,7 @@ class OutputExamination(Examination):
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:
         """Find and compare the outputs of a run that ended as expected; other runs are not examined."""
         self.was_asked = True
+        self._warnings.clear()
         if not ran_as_expected(self._project, outcome):
             return ()
         try:
@@ -221,7 +225,7 @@ class OutputExamination(Examination):
         for matching in matched.files:
             file = matching if exports is None else exports.complete(matching)
             mark = look_at(file, written)
-            mismatch = examine_file(file, written, self._baselines, self._accept_command)
+            mismatch = examine_file(file, written, self._baselines, self._accept_command, self._warnings.append)
             mismatch = explain_change(file, written, mark) or mismatch
             if (
                 mismatch is not None
@@ -233,7 +237,7 @@ class OutputExamination(Examination):
                 is_dropped = all(entry.path in met for entry in file.entries)
                 mismatch = self._acceptance.consider(file, mismatch, written, mark, is_dropped=is_dropped)
             if mismatch is not None:
-                yield OutputFinding(mismatch.kind, mismatch.message, file.path)
+                yield OutputFinding(mismatch.kind, mismatch.message, file.path, mismatch.difference)
 
     def _look_for_noise(
         self, file: ExpectedFile, mismatch: Mismatch, written: WrittenFiles, outcome: PipelineOutcome
@@ -284,10 +288,10 @@ class OutputExamination(Examination):
         return OutputFinding(ReasonKind.PROJECT_CHANGED, message, changed[0])
 
     def _with_warning(self, result: GoldenProjectResult) -> GoldenProjectResult:
-        if not self._unused:
-            return result
-        told = describe_unused(self._baselines.folder.name, self._baselines.name, self._unused)
-        return replace(result, warnings=(*result.warnings, told))
+        told = list(dict.fromkeys(self._warnings))[:_MOST_FINDINGS]
+        if self._unused:
+            told.append(describe_unused(self._baselines.folder.name, self._baselines.name, self._unused))
+        return replace(result, warnings=(*result.warnings, *told)) if told else result
 
 
 def export_tables(outputs: Sequence[DeclaredOutput], written: WrittenFiles, folder: Path) -> Exports | None:
@@ -308,12 +312,26 @@ def _without_baselines(written: WrittenFiles, folder: Path) -> Sequence[str]:
 
 
 def _shorten(found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
-    """Yield the first findings with their differences, and of the others only the sentence."""
+    """Yield the first findings with their differences, and of the others only the sentence.
+
+    The rows of the first table are all kept, and a few of the others.
+    """
     left = _MOST_DIFFERENCES
+    rows = None
     for finding in found:
         if finding.kind == ReasonKind.BASELINE_MISSING:
             yield finding
             continue
         headline, _, difference = finding.message.partition("\n")
-        yield finding if left > 0 else replace(finding, message=headline)
+        if left <= 0:
+            yield replace(finding, message=headline, table=None)
+            continue
+        table = finding.table
+        if table is not None:
+            yield replace(
+                finding, table=table if rows is None else replace(table, changed_rows=table.changed_rows[:rows])
+            )
+            rows = _FEW_ROWS
+        else:
+            yield finding
         left -= bool(difference)

@@ -116,7 +116,8 @@ def _find_rules(
     if choose_comparison(actual, entry) != "table":
         return None
     try:
-        columns = find_columns_of_times(Content(actual, Side.OUTPUT), Content(baseline, Side.BASELINE), run.bounds)
+        output, accepted = Content(actual, Side.OUTPUT), Content(baseline, Side.BASELINE)
+        columns = find_columns_of_times(entry, output, accepted, run.bounds)
     except UnreadableError:
         return None
     amended = add_rules(amended, {"ignore_columns": columns})

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
+    from pytest_golden.gateway.table_difference import TableDifference
     from pytest_golden.manifest.model import DeclaredOutput
     from pytest_golden.regression.model import ReasonKind
 
@@ -74,10 +75,14 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Why an output does not hold: the first line of `message` is one sentence, a difference to be read may follow."""
+    """Why an output does not hold: the first line of `message` is one sentence, a difference to be read may follow.
+
+    `difference` is the same of a table as values.
+    """
 
     kind: ReasonKind
     message: str
+    difference: TableDifference | None = None
 
 
 @dataclass(frozen=True, slots=True)

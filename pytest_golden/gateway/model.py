@@ -14,6 +14,7 @@ from pytest_golden.values.checking import check_mapping
 from pytest_golden.values.shape import Count, Shape, form, in_form, read_shape
 
 if TYPE_CHECKING:
+    from pytest_golden.gateway.table_difference import TableDifference  # noqa: TC004 - a gate without a difference does not import it
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.trajectory.model import Trajectory  # noqa: TC004 - a gate without a report of steps does not import it
 
@@ -176,16 +177,28 @@ class WriteSet(Shape):
         )
 
 
+def import_table_types() -> Mapping[str, Any]:
+    """Return what the annotations of a finding name, once one is read; a gate without a difference does not import it."""
+    from pytest_golden.gateway.table_difference import TableDifference
+
+    return {"TableDifference": TableDifference}
+
+
 @dataclass(frozen=True, slots=True)
 class OutputFinding(Shape):
     """What speaks against a file that was written, or should have been: `kind` is a word of `ReasonKind`.
 
-    The first line of `message` is one sentence; a difference to be read may follow.
+    The first line of `message` is one sentence; a difference to be read may follow. `table` is that of a table, as values.
     """
 
     kind: str
     message: str
     path: str | None = None
+    table: TableDifference | None = None
+
+    @staticmethod
+    def _import_types() -> Mapping[str, Any]:
+        return import_table_types()
 
 
 @dataclass(frozen=True, slots=True)

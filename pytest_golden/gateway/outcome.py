@@ -255,4 +255,4 @@ def add_findings(examine: Examine | None, view: View, outcome: PipelineOutcome, 
 
 def _redact_finding(finding: OutputFinding, redact: Callable[[str], str]) -> OutputFinding:
     path = None if finding.path is None else redact(finding.path)
-    return OutputFinding(finding.kind, redact(finding.message), path)
+    return replace(finding, message=redact(finding.message), path=path)

@@ -31,6 +31,7 @@ COMPARISONS_OF_RULE: Mapping[str, tuple[str, ...]] = {
     "relative_tolerance": ("json", "table"),
     "key": ("table",),
     "ignore_columns": ("table",),
+    "header": ("table",),
     "schema_only": ("table",),
     "min_rows": ("table",),
     "max_rows": ("table",),

@@ -150,6 +150,9 @@ class DeclaredOutput(Shape):
         (), list_of(TEXT, one_alone=True), "table: the columns that identify a row; they must be unique."
     )
     ignore_columns: tuple[str, ...] = declared((), list_of(TEXT, one_alone=True), "table: columns to ignore.")
+    header: bool = declared(
+        True, kinds.FLAG, "table: false for CSV or TSV without a line of names: its columns are column1, column2, ..."
+    )
     schema_only: bool = declared(False, kinds.FLAG, "table: compare the columns and their types, but no rows.")
     min_rows: int | None = declared(None, kinds.COUNT, "table: the least number of rows.")
     max_rows: int | None = declared(None, kinds.COUNT, "table: the greatest number of rows.")

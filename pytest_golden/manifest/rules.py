@@ -166,7 +166,10 @@ def _rules_of_another_kind(fields: Mapping[str, Any]) -> Iterator[Finding]:
     comparison = "table" if is_of_tables else declared or comparison_of_pattern(str(path))
     found = f"{path} does not say by its suffix what it is" if comparison is None else f"this output is {comparison}"
     for rule, comparisons in COMPARISONS_OF_RULE.items():
-        if _is_said(fields.get(rule)) and comparison not in comparisons:
+        value = fields.get(rule)
+        # Of all rules, a header alone is there by default.
+        is_said = value is False if rule == "header" else _is_said(value)
+        if is_said and comparison not in comparisons:
             wanted = " or ".join(f"compare: {word}" for word in comparisons)
             yield Finding((rule,), f"{rule} is for {wanted}, and {found}; write that, or remove {rule}")
 

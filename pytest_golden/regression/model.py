@@ -7,12 +7,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.gateway.model import WriteSet
+from pytest_golden.gateway.model import WriteSet, import_table_types
 from pytest_golden.values.shape import Amount, Count, Shape, form, in_form
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from pytest_golden.gateway.table_difference import TableDifference  # noqa: TC004 - a gate without a difference does not import it
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 
@@ -108,11 +109,19 @@ LACKING_KINDS = frozenset({ReasonKind.OUTPUT_MISSING, ReasonKind.OUTPUT_UNREADAB
 
 @dataclass(frozen=True, slots=True)
 class Reason(Shape):
-    """One reason against a pass. `kind` is a `ReasonKind` or a plugged-in judge's own word."""
+    """One reason against a pass. `kind` is a `ReasonKind` or a plugged-in judge's own word.
+
+    `table` is what differs between a table and its baseline, as values.
+    """
 
     kind: str
     message: str
     path: str | None = field(default=None, metadata=form(unless_none=True))
+    table: TableDifference | None = field(default=None, metadata=form(unless_none=True))
+
+    @staticmethod
+    def _import_types() -> Mapping[str, Any]:
+        return import_table_types()
 
     @property
     def headline(self) -> str:

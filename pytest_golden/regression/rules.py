@@ -246,7 +246,7 @@ def _judge_specific_error(expected: ExpectedOutcome, exit_code: int, outcome: Pi
 def _finding_of_output(found: OutputFinding) -> Finding:
     """Return a finding about an output: ERROR if the comparison itself was not possible, else FAILED."""
     status = ResultStatus.ERROR if found.kind in _NO_NEWS else ResultStatus.FAILED
-    return Finding(status, Reason(ReasonKind(found.kind), found.message, found.path))
+    return Finding(status, Reason(ReasonKind(found.kind), found.message, found.path, found.table))
 
 
 def _find_unexpected_files(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[Finding]:

@@ -21,12 +21,15 @@ from pytest_golden.report import result_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from pytest_golden.gateway.table_difference import HistogramBar, TableDifference
+
     Describe = Callable[[int, GoldenProjectResult], "Html"]
 
 MOST_BYTES = 8 * 1024 * 1024
 _MOST_LINKS = 50
 _MOST_STEPS = 200
 _MOST_REASONS = 50
+_MOST_CHANGED_ROWS = 50
 _MOST_OF_REASON = 8 * 1024
 _MOST_OF_OUTPUT = 32 * 1024
 _MOST_KNOWN_LINES = 60
@@ -190,6 +193,8 @@ def _reasons(result: GoldenProjectResult) -> Iterator[Html]:
             yield _section(
                 "Difference from the baseline", tag("pre", result_text.cut(difference, _MOST_OF_REASON), tabindex=0)
             )
+        if reason.table is not None and reason.table.columns:
+            yield _describe_table(reason.table)
     if len(reasons) > _MOST_REASONS:
         yield tag("p", f"and {len(reasons) - _MOST_REASONS} more reasons: the JSON report has them")
     if result.attempts > 1:
@@ -197,6 +202,71 @@ def _reasons(result: GoldenProjectResult) -> Iterator[Html]:
     step = find_failing_step(result.steps)
     if step is not None:
         yield _section("Failing step", tag("p", result_text.cut(result_text.describe_step(step), _MOST_OF_REASON)))
+
+
+def _describe_table(table: TableDifference) -> Html:
+    """Return the columns of a table that differ, with both sides as bars, and the first rows, to unfold."""
+    columns = [
+        tag(
+            "tr",
+            tag("th", one_line(column.name), scope="row"),
+            tag("td", f"{column.cells:,}", class_="number"),
+            tag("td", f"{column.nulls_before:,} → {column.nulls_after:,}", class_="number"),
+            tag("td", f"{column.distinct_before:,} → {column.distinct_after:,}", class_="number"),
+            tag("td", _histogram(column.histogram)),
+        )
+        for column in table.columns
+    ]
+    rows = [
+        tag(
+            "tr",
+            *(tag("td", _value(part)) for part in row.place),
+            tag("td", one_line(cell.column)),
+            tag("td", _value(cell.before), class_="bad"),
+            tag("td", _value(cell.after), class_="good"),
+        )
+        for row in table.changed_rows[:_MOST_CHANGED_ROWS]
+        for cell in row.cells
+    ]
+    heads = ("Column", "Cells that differ", "Nulls", "Distinct", "Baseline and now")
+    parts = [_table(heads, columns)]
+    if rows:
+        parts.append(_table((*map(one_line, table.place_names), "Column", "Baseline", "Now"), rows))
+    count = len(table.changed_rows[:_MOST_CHANGED_ROWS])
+    told = f"Columns, and {count} of {table.rows_changed:,} changed rows" if count else "Columns"
+    return tag("details", tag("summary", told), *parts)
+
+
+def _table(heads: Iterable[str], rows: Iterable[Html]) -> Html:
+    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in heads)))
+    return tag("div", tag("table", head, tag("tbody", *rows)), class_="wide", tabindex=0)
+
+
+def _value(text: str | None) -> Html:
+    return tag("span", "NULL", class_="muted") if text is None else tag("span", one_line(text, 300))
+
+
+def _histogram(bars: Sequence[HistogramBar]) -> Html | None:
+    if not bars:
+        return None
+    most = max(1, *(max(bar.before, bar.after) for bar in bars))
+    drawn = []
+    for at, bar in enumerate(bars):
+        title = tag("title", f"{one_line(bar.label)}: {bar.before:,}, now {bar.after:,}")
+        sides = (
+            tag(
+                "rect",
+                x=3 * at + side,
+                width=1,
+                y=f"{20 - 20 * count / most:.2f}",
+                height=f"{20 * count / most:.2f}",
+                class_=kind,
+            )
+            for side, (kind, count) in enumerate((("before", bar.before), ("after", bar.after)))
+        )
+        drawn.append(tag("g", title, *sides))
+    box = f"0 0 {3 * len(bars)} 20"
+    return tag("svg", *drawn, viewBox=box, preserveAspectRatio="none", class_="histogram", aria_hidden="true")
 
 
 def _known(result: GoldenProjectResult) -> Iterator[Html]:

@@ -26,10 +26,11 @@ from pytest_golden.web.problems import asked, named
 from pytest_golden.web.visitor import SIGN_IN, check_person, is_person
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from starlette.requests import Request
 
+    from pytest_golden.regression.model import Reason
     from pytest_golden.web.rendering import Site
     from pytest_golden.web.services import Services
 
@@ -49,6 +50,7 @@ _PERSON = "a person at the web page"
 _WORDS = tuple(word.value for word in (Assessment.SUCCESS, Assessment.PARTIAL, Assessment.FAILURE))
 _MOST_RESULTS = 200
 _SHOWN_RUNS = 100
+_ROWS_OF_PAGE = 20
 
 
 def list_routes(site: Site) -> Iterator[Route]:
@@ -103,7 +105,30 @@ def _show_result(services: Services, request: Request) -> dict[str, Any]:
         "left_out": max(0, result.steps_total - MOST_STEP_BARS),
         "command": shlex.join(result.command),
         "written": {name: getattr(result.write_set, name) for name in ("created", "changed", "removed")},
+        "tables": _page_tables(request, result.reasons),
     }
+
+
+def _page_tables(request: Request, reasons: Sequence[Reason]) -> dict[int, dict[str, Any]]:
+    """Return the changed rows to be shown of each table that differs, by the place of its reason.
+
+    One table at a time can be paged and filtered: `table` is its place, `column` a column that differs, `rows` the page.
+    """
+    chosen, column, asked_page = asked(request, "table") or "0", asked(request, "column"), asked(request, "rows")
+    told: dict[int, dict[str, Any]] = {}
+    for at, reason in enumerate(reasons):
+        if reason.table is None:
+            continue
+        wanted, number = (column, asked_page) if str(at) == chosen else (None, None)
+        rows = [
+            row for row in reason.table.changed_rows if not wanted or any(cell.column == wanted for cell in row.cells)
+        ]
+        pages = max(1, -(-len(rows) // _ROWS_OF_PAGE))
+        page = min(max(1, int(number)), pages) if number and number.isdecimal() and len(number) < 9 else 1
+        first = (page - 1) * _ROWS_OF_PAGE
+        shown = rows[first : first + _ROWS_OF_PAGE]
+        told[at] = {"rows": shown, "first": first, "count": len(rows), "page": page, "pages": pages, "column": wanted}
+    return told
 
 
 def _list_projects(services: Services, request: Request) -> dict[str, Any]:

@@ -474,7 +474,8 @@ def test_values_of_a_repeated_key_are_redacted(files: Files) -> None:
     pytest.importorskip("duckdb")
     table = "api_key,n\nhunter2secret,1\nhunter2secret,2\n"
     told = tell(files, "a.csv", table, table, key=("api_key",))
-    assert "a key that is not unique: `api_key`\n  api_key=[REDACTED] stands 2 times" in told
+    assert "a key that is not unique: `api_key`\n" in told
+    assert told.endswith("\n  api_key=[REDACTED] stands 2 times")
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "comparing.md"
@@ -490,6 +491,13 @@ SALES = "Sales of 2026-03-04\nnorth     120\nsouth      80\nwest       75\ntotal
             "summary.json",
             {"rows": [{"id": 1, "price": 10.7}, {"id": 2, "price": 8}, {"id": 3, "price": 8}], "total": 26.7},
             {"rows": [{"id": 1, "price": 10.5}, {"id": 2, "price": 8}], "total": "18.5", "day": "2026-03-04"},
+            {},
+        ),
+        (
+            "orders.csv",
+            "order_id,name,status,amount\n1,ann,paid,1.50\n3,cia,paid,7.52\n5,eve,,9.10\n6,fay,paid,4.00\n",
+            "order_id,customer,status,amount\n1,ann,paid,1.50\n2,bob,returned,20.00\n3,cia,paid,7.25\n4,dan,returned,3.00\n"
+            "5,eve,open,9.10\n6,fay,paid,4.00\n",
             {},
         ),
         ("model.bin", bytes(range(20)) + b"AB" + bytes(range(22, 48)), bytes(range(48)), {}),

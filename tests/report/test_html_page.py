@@ -16,6 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.gateway.table_difference import (
+    ChangedCell,
+    ChangedRow,
+    ColumnDifference,
+    HistogramBar,
+    TableDifference,
+)
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 from pytest_golden.regression.verdict import RegressionCheckResult, Weakening, WeakeningKind, judge_run
 from pytest_golden.report import html_page
@@ -195,6 +202,19 @@ def test_a_failure_has_its_difference_step_output_and_what_is_known() -> None:
     ):
         assert told in page.text, told
     assert page.count("rect") == 2
+
+
+def test_a_table_that_differs_has_its_columns_bars_and_rows() -> None:
+    bars = (HistogramBar("low", 3, 4), HistogramBar("high", 0, 9))
+    column = ColumnDifference("amount", 1, 0.5, 0, 1, 9, 8, histogram=bars)
+    row = ChangedRow(("7", None), (ChangedCell("amount", "1.50", None),))
+    table = TableDifference(8, 9, 1, place_names=("id", "day"), columns=(column,), changed_rows=(row,))
+    result = make("sales", reasons=(Reason(ReasonKind.OUTPUT_DIFFERS, "out.csv differs\nrows", "out.csv", table),))
+    page = read(RegressionCheckResult((result,)))
+    for told in ("Columns, and 1 of 1 changed rows", "amount10 → 19 → 8", "iddayColumnBaselineNow7NULLamount1.50NULL"):
+        assert told in page.text, told
+    assert page.count("rect") == 4
+    assert "high: 0, now 9" in page.text
 
 
 def test_missing_baseline_is_no_difference() -> None:

@@ -8,6 +8,15 @@ import jsonschema
 import pytest
 
 from pytest_golden.gateway.model import WriteSet
+from pytest_golden.gateway.table_difference import (
+    ChangedCell,
+    ChangedRow,
+    ColumnDifference,
+    HistogramBar,
+    PairedBy,
+    RenamedColumn,
+    TableDifference,
+)
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.outcome_logger import log_agent_outcome
@@ -107,6 +116,55 @@ def test_result_shows_why_where_and_what_it_printed(client: TestClient, recorded
     assert '<span class="ansi-green">3 rows</span> &lt;b&gt;' in passed
     assert "out/rows.csv" in passed
     assert "The run before" in passed
+
+
+def table_of_rows(count: int) -> TableDifference:
+    rows = [
+        ChangedRow(
+            (str(at),), (ChangedCell("amount <b>" if at % 2 else "day", f"{at}", None if at == 3 else f"{at}.5"),)
+        )
+        for at in range(count)
+    ]
+    bars = (HistogramBar("0 to 1", 3, 4), HistogramBar("1 to 2", 0, 9))
+    columns = tuple(
+        ColumnDifference(name, count // 2, 0.5, 0, 1, 9, 8, 0.5, histogram=bars) for name in ("amount <b>", "day")
+    )
+    return TableDifference(
+        900,
+        901,
+        count,
+        1,
+        0,
+        PairedBy.INFERRED_KEY,
+        ("id",),
+        columns_renamed=(RenamedColumn("client", "customer"),),
+        columns=columns,
+        columns_changed=2,
+        changed_rows=tuple(rows),
+        added_places=(("901",),),
+    )
+
+
+def test_changed_rows_of_a_table_are_paged_and_filtered_by_column(client: TestClient, store: Store) -> None:
+    reasons = [
+        Reason(ReasonKind.OUTPUT_DIFFERS, f"{name} differs\nrows", name, table_of_rows(50)) for name in ("a", "b")
+    ]
+    recorded = record_run(store, 0, orders={"status": ResultStatus.FAILED, "reasons": tuple(reasons)})
+    address = f"/results/{recorded.results['orders']}"
+    page = client.get(address).text
+    assert "<bdi>client</bdi> was renamed to <bdi>customer</bdi>" in page
+    assert page.count('class="histogram"') == 4
+    assert page.count("Rows 1 to 20 of 50") == 2
+    assert 'aria-label="0 to 1: 3, now 4. 1 to 2: 0, now 9. "' in page
+    assert "<bdi>amount &lt;b&gt;</bdi>" in page
+    assert '<span class="muted">NULL</span>' in page
+    second = client.get(address, params={"table": "1", "column": "day", "rows": "2"}).text
+    assert "Rows 21 to 25 of 25" in second
+    assert "Rows 1 to 20 of 50" in second
+    assert "?table=1&amp;column=day&amp;rows=1#rows-1" in second
+    for odd in ({"table": "x", "rows": "-1"}, {"rows": "99999999999999"}, {"column": "none"}, {"rows": "²"}):
+        assert client.get(address, params=odd).status_code == 200
+    assert client.get(f"/api/v1{address}").json()["reasons"][0]["table"]["rows_changed"] == 50
 
 
 def test_page_of_the_largest_result_stays_light(client: TestClient, store: Store) -> None:

@@ -1,12 +1,13 @@
 """Whether two values of a table differ, written as SQL, and the parts of queries that all comparisons of rows share.
 
 A text of a delimited file counts as a number when it is written as one, without leading zeros: `007` is not a number. Then
-`1.50` equals `1.5`. `1` and `1.0` differ unless there is a tolerance, since a column of whole numbers that became another is
-news. JSON itself says what is a number. NULL equals NULL alone, NaN equals NaN.
+`1.50` equals `1.5`, and `33.0` equals `33`: only the writing differs, which is said, and is no difference. `1e3` and `1000`
+differ unless there is a tolerance. JSON itself says what is a number. NULL equals NULL alone, NaN equals NaN.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_golden.compare.tables.model import DifferingRow, Values
@@ -14,14 +15,16 @@ from pytest_golden.compare.tables.model import DifferingRow, Values
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_golden.compare.tables.cells import Cells
     from pytest_golden.compare.tables.duckdb_engine import Engine
-    from pytest_golden.compare.tables.model import Column, Pair
+    from pytest_golden.compare.tables.model import Column, Pair, Table
     from pytest_golden.manifest.model import DeclaredOutput
 
 
 NUMBER = r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 WHOLE_NUMBER = "[+-]?(0|[1-9][0-9]*)"
-_DECIMAL = r"[+-]?(0|[1-9][0-9]*)\.[0-9]+"
+_DECIMAL = r"-?(0|[1-9][0-9]*)\.[0-9]+"
+_ZERO = r"-?0(\.0+)?"
 _NUMBERS = r"\[[-+0-9.eE, ]*\]"
 # Beyond that a double does not hold every whole number.
 _EXACT_DOUBLE = "1e15"
@@ -93,13 +96,15 @@ class Equality:
         return None
 
     def _fields(self, x: str, y: str, children: list[tuple[str, Any]], depth: int) -> str | None:
-        fields = [(name.replace("'", "''"), kind) for name, kind in children]
-        if not any(holds_numbers(kind) for _, kind in fields):
+        if not any(holds_numbers(kind) for _, kind in children):
             return None
-        parts = (
-            self._typed(f"struct_extract({x}, '{name}')", f"struct_extract({y}, '{name}')", kind, depth)
-            for name, kind in fields
-        )
+        # A union becomes a struct whose first field has no name, and such fields are numbered.
+        is_named = bool(children[0][0])
+        parts = []
+        for at, (name, kind) in enumerate(children, 1):
+            escaped = name.replace("'", "''")
+            field = f"'{escaped}'" if is_named else str(at)
+            parts.append(self._typed(f"struct_extract({x}, {field})", f"struct_extract({y}, {field})", kind, depth))
         return f"(NOT ({' OR '.join(parts)}))"
 
     def _elements(self, x: str, y: str, kind: Any, depth: int) -> str | None:
@@ -140,10 +145,23 @@ class Equality:
         return f"greatest({absolute!r}::DOUBLE, {relative!r}::DOUBLE * greatest(abs({x}), abs({y})))"
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a comparison of rows works with: DuckDB, what is equal, the output and its baseline, and what may be shown."""
+
+    engine: Engine
+    equality: Equality
+    tables: tuple[Table, Table]
+    cells: Cells
+
+
 def canonical(column: Column, x: str) -> str:
     """Return an expression that is the same for two values exactly if they are equal where nothing is tolerated."""
     if column.values is Values.TEXT:
-        return f"CASE WHEN regexp_full_match({x}, '{_DECIMAL}') THEN rtrim({x}, '0') ELSE {x} END"
+        return (
+            f"CASE WHEN regexp_full_match({x}, '{_ZERO}') THEN '0' WHEN regexp_full_match({x}, '{_DECIMAL}')"
+            f" THEN rtrim(rtrim({x}, '0'), '.') ELSE {x} END"
+        )
     if column.values is Values.JSON:
         number = f"TRY_CAST({x} AS DOUBLE)"
         whole = f"abs({number}) < {_EXACT_DOUBLE} AND {number} = floor({number})"

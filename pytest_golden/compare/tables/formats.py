@@ -57,8 +57,8 @@ _TOO_OLD = "this version of DuckDB does not read exactly: pip install --upgrade 
 _WITHOUT_TEXTS = re.compile(r"BOOLEAN|U?(?:TINY|SMALL|BIG|HUGE)?INT|FLOAT|DOUBLE|DECIMAL|DATE|TIME|UUID|INTERVAL")
 
 
-def read_table(engine: Engine, content: Content) -> Table:
-    """Look at one file: its columns and rows.
+def read_table(engine: Engine, content: Content, *, header: bool = True) -> Table:
+    """Look at one file: its columns and rows; without a `header` a CSV file has no names, and its columns are numbered.
 
     Raises:
         UnreadableError: it is no table, or a broken one.
@@ -80,7 +80,13 @@ def read_table(engine: Engine, content: Content) -> Table:
             delimiter = "\t" if suffix.lower() == ".tsv" else None
             in_parallel = is_whole or not engine.loses_long_rows
             table = read_delimited(
-                place, content.side, head, is_whole=is_whole, delimiter=delimiter, in_parallel=in_parallel
+                place,
+                content.side,
+                head,
+                is_whole=is_whole,
+                delimiter=delimiter,
+                in_parallel=in_parallel,
+                header=header,
             )
         if table.columns:
             rows = int(engine.query(f"SELECT count(*) FROM {table.source}")[0][0])
@@ -134,7 +140,14 @@ def _tell_apart(columns: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 def read_delimited(
-    place: Path, side: Side, head: bytes, *, is_whole: bool, delimiter: str | None, in_parallel: bool = True
+    place: Path,
+    side: Side,
+    head: bytes,
+    *,
+    is_whole: bool,
+    delimiter: str | None,
+    in_parallel: bool = True,
+    header: bool = True,
 ) -> Table:
     """Read the header of a CSV or TSV file; without a `delimiter` it is found from the first rows.
 
@@ -150,10 +163,11 @@ def read_delimited(
     names = next(iter(_rows(text, used)), None)
     if names is None:
         raise UnreadableError(side, "has a first line that is too long, or not closed, to be the names of columns")
+    names = names if header else [f"column{at}" for at in range(1, len(names) + 1)]
     columns = tuple(Column(name, name, at, Values.TEXT) for at, name in enumerate(names))
     types = ", ".join(f"'c{column.place}': 'VARCHAR'" for column in columns)
     source = (
-        f"read_csv({quote_text(str(place))}, auto_detect = false, header = true, delim = {quote_text(used)},"
+        f"read_csv({quote_text(str(place))}, auto_detect = false, header = {str(header).lower()}, delim = {quote_text(used)},"
         f" quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, columns = {{{types}}},"
         f" max_line_size = {_LONGEST_LINE_BYTES}"
         f"{'' if in_parallel else ', parallel = false'})"

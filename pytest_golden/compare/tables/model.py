@@ -10,6 +10,7 @@ from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:
     from pytest_golden.compare.opening import Side
+    from pytest_golden.gateway.table_difference import TableDifference
 
 
 class Format(StrEnum):
@@ -104,8 +105,9 @@ class RowDifferences:
 class TablesDifferError(GoldenError):
     """The output does not hold: the message goes on after the file's name, `details` follow in lines of their own."""
 
-    def __init__(self, message: str, details: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, details: tuple[str, ...] = (), difference: TableDifference | None = None) -> None:
         self.details = details
+        self.difference = difference
         super().__init__(message)
 
 

@@ -66,14 +66,16 @@ def find_moving_columns(declared: DeclaredOutput, one: Content, other: Content, 
         GoldenError: DuckDB cannot be used.
     """
     with open_engine() as engine:
-        tables = read_table(engine, one), read_table(engine, other)
+        here, there = (read_table(engine, each, header=declared.header) for each in (one, other))
         try:
-            return _find(engine, declared, tables, redact)
+            return _find(engine, declared, (here, there), redact)
         except QueryError as error:
-            raise UnreadableError(one.side, describe_trouble(error, tables[0].format, None)) from None
+            raise UnreadableError(one.side, describe_trouble(error, here.format, None)) from None
 
 
-def find_columns_of_times(output: Content, baseline: Content, bounds: tuple[datetime, datetime]) -> tuple[str, ...]:
+def find_columns_of_times(
+    declared: DeclaredOutput, output: Content, baseline: Content, bounds: tuple[datetime, datetime]
+) -> tuple[str, ...]:
     """Return the columns that differ from the baseline's and whose values in the output are all times within the bounds.
 
     A day counts as a time if it is that of a bound, or lies between them.
@@ -83,7 +85,7 @@ def find_columns_of_times(output: Content, baseline: Content, bounds: tuple[date
         GoldenError: DuckDB cannot be used.
     """
     with open_engine() as engine:
-        here, there = read_table(engine, output), read_table(engine, baseline)
+        here, there = (read_table(engine, each, header=declared.header) for each in (output, baseline))
         known = {column.label for column in there.columns}
         columns = [column for column in here.columns if column.label in known]
         others = [column for label in (c.label for c in columns) for column in there.columns if column.label == label]

@@ -35,7 +35,6 @@ def zstd(data: bytes) -> bytes:
         ("id\n007\n", "id\n7\n"),
         ("a,b\n1,\n", 'a,b\n1,""\n'),
         ("a,b\n1,NULL\n", "a,b\n1,\n"),
-        ("id\n1\n", "id\n1.0\n"),
         ("id\n12345678901234567890\n", "id\n12345678901234567891\n"),
         ("day\n2024-01-01\n", "day\n2024-01-01 00:00:00\n"),
         ("ok\ntrue\n", "ok\nTrue\n"),
@@ -44,7 +43,7 @@ def zstd(data: bytes) -> bytes:
     ],
 )
 def test_values_that_look_alike_are_told_apart(files: Files, output: str, baseline: str) -> None:
-    assert files.tell("t.csv", output, baseline).startswith("out/t.csv differs from its baseline: 1 row differs\n")
+    assert files.tell("t.csv", output, baseline).startswith("out/t.csv differs from its baseline: 1 row differs in `")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +63,7 @@ def test_one_table_may_be_written_in_two_ways(files: Files, output: str, baselin
 
 def test_a_tolerance_leaves_texts_as_they_are(files: Files) -> None:
     message = files.tell("t.csv", "id,v\n007,1.04\n", "id,v\n7,1\n", absolute_tolerance=0.1)
-    assert "columns that differ: `id` (1 row)" in message.splitlines()
+    assert "`id`: 1 cell differs (0 % equal)" in message.splitlines()
 
 
 def test_whole_numbers_are_compared_exactly_within_a_tolerance(files: Files) -> None:
@@ -138,8 +137,8 @@ def test_tsv_is_parted_by_tabs_alone(files: Files) -> None:
 
 def test_columns_of_one_name_are_told_apart(files: Files) -> None:
     assert files.tell("t.csv", "a,a\n1,2\n", "a,a\n1,2\n") == ""
-    assert "columns that differ: `a (2)` (1 row)" in files.tell("t.csv", "a,a\n1,2\n", "a,a\n1,3\n")
-    assert "additional: `a (2)`" in files.tell("t.csv", "a,a\n1,2\n", "a\n1\n")
+    assert "1 row differs in `a (2)`" in files.tell("t.csv", "a,a\n1,2\n", "a,a\n1,3\n")
+    assert "column `a (2)` is new" in files.tell("t.csv", "a,a\n1,2\n", "a\n1\n")
     assert (
         files.tell("t.csv", "a,a\n1,2\n", "a,a\n1,2\n", key=["a"])
         == "out/t.csv has 2 columns called `a`, which is its key"
@@ -150,8 +149,10 @@ def test_an_empty_file_is_a_table_without_columns(files: Files) -> None:
     assert files.tell("t.csv", "", "") == ""
     assert files.tell("t.csv", "", "", unordered=True) == ""
     assert files.tell("t.csv", "", TABLE).splitlines() == [
-        "out/t.csv has other columns than its baseline",
-        "  missing: `id`, `v`, `s`",
+        "out/t.csv differs from its baseline: columns `id`, `v`, `s` are missing; 3 rows are only in the baseline",
+        "rows: 0 here, 3 in the baseline",
+        "only in the baseline:",
+        *(f"  row={row}" for row in (1, 2, 3)),
     ]
     assert files.tell("t.csv", "", "", min_rows=1) == "out/t.csv has 0 rows, less than min_rows: 1"
     assert files.tell("t.csv", "", "", key=["id"]).splitlines()[1] == "  columns: none"
@@ -223,7 +224,7 @@ def test_objects_within_are_columns_and_lists_of_numbers_are_compared_by_value(f
     other = LINES.replace("1.0", "1.04").replace("2.5", "2.55")
     assert files.tell("t.ndjson", LINES, other, key=["id"], absolute_tolerance=0.1) == ""
     message = files.tell("t.ndjson", LINES, other, key=["id"], absolute_tolerance=0.01)
-    assert "columns that differ: `a.x` (1 row), `l` (1 row)" in message.splitlines()
+    assert "1 row differs in `a.x`, `l`" in message
     assert files.tell("t.ndjson", LINES, LINES.replace("[1,2.5]", "[1]"), absolute_tolerance=9) != ""
 
 
@@ -253,14 +254,14 @@ def test_one_value_may_be_written_in_two_ways(files: Files, output: str, baselin
 
 
 def test_other_keys_are_other_columns(files: Files) -> None:
-    message = files.tell("t.jsonl", '{"a":{"x":1}}\n', '{"a":{"y":1}}\n')
-    assert message.splitlines()[1:] == ["  missing: `a.y`", "  additional: `a.x`"]
+    message = files.tell("t.jsonl", '{"a":{"x":1}}\n', '{"a":{"y":2}}\n')
+    assert message.startswith("out/t.jsonl differs from its baseline: column `a.y` is missing, column `a.x` is new\n")
 
 
 def test_an_object_with_very_many_keys_is_one_value(files: Files) -> None:
     line = json.dumps({"id": 1, "by_day": {f"day{day}": day for day in range(1500)}})
     assert files.tell("t.jsonl", line, line) == ""
-    assert "columns that differ: `by_day`" in files.tell("t.jsonl", line, line.replace("1499", "-1"))
+    assert "1 row differs in `by_day`" in files.tell("t.jsonl", line, line.replace("1499", "-1"))
 
 
 @pytest.mark.parametrize(
@@ -314,9 +315,7 @@ def test_more_keys_than_can_be_compared_are_refused_in_a_sentence(files: Files, 
 
 def test_byte_order_mark_does_not_count(files: Files) -> None:
     assert files.tell("t.jsonl", b"\xef\xbb\xbf" + LINES.encode(), LINES) == ""
-    assert "columns that differ: `id`" in files.tell(
-        "t.jsonl", b"\xef\xbb\xbf" + LINES.encode(), LINES.replace("2,", "3,")
-    )
+    assert "1 row differs in `id`" in files.tell("t.jsonl", b"\xef\xbb\xbf" + LINES.encode(), LINES.replace("2,", "3,"))
 
 
 @pytest.mark.parametrize(
@@ -337,8 +336,7 @@ def test_of_many_keys_only_those_that_look_different_are_looked_at_closely(files
     if rules == {"unordered": True}:
         assert "1 row is only here, 2 rows are only in the baseline" in message
     else:
-        assert "1 row differs, 1 row is only in the baseline" in message
-        assert "columns that differ: `k77` (1 row)" in message
+        assert "1 row differs in `k77`, 1 row is only in the baseline" in message
 
 
 def tell(files: Files, output: str, baseline: str, **rules: Any) -> str:
@@ -422,8 +420,8 @@ def test_a_tolerance_reaches_into_what_is_nested(
 
 def test_another_type_is_told(files: Files) -> None:
     assert tell(files, "SELECT 1::BIGINT AS v, 'x' AS s", "SELECT 1::INTEGER AS v, 'x' AS s").splitlines() == [
-        "out/t.parquet has another type of column than its baseline: `v`",
-        "  `v` is of another type: BIGINT here, INTEGER in the baseline",
+        "out/t.parquet differs from its baseline: `v` is BIGINT, and INTEGER in the baseline",
+        "rows: 1 here, 1 in the baseline",
     ]
     assert tell(files, "SELECT {'a': 1} AS v", "SELECT {'b': 1} AS v", schema_only=True) != ""
 
@@ -432,7 +430,7 @@ def test_rows_stay_in_their_order_over_groups_of_rows_and_threads(files: Files) 
     query = "SELECT range AS n, (range * 7919) % 1000 AS v FROM range(300000)"
     assert tell(files, query, query) == ""
     message = tell(files, query, query.replace("% 1000", "% 1000 + (range = 250000)::INTEGER"))
-    assert message.splitlines()[-1] == "  250001  v       1         0"
+    assert message.splitlines()[-1] == "  250000  v       1         0"
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"no table at all, and more of it"])
