@@ -375,6 +375,12 @@ def refuse_self_accepted_floor(floor: str, arguments: Sequence[str], environment
         raise ValueError(message)
 
 
+def find_ci(environment: Mapping[str, str]) -> str | None:
+    """Return the variable that says that this is CI; None where it is none."""
+    names = ("CI", "GITHUB_ACTIONS")
+    return next((name for name in names if environment.get(name, "").strip().lower() not in _FALSE_WORDS), None)
+
+
 def refuse_unasked_update(*, update: bool, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     """Refuse to accept outputs where nobody looks at them: in CI, or because addopts says so at every run.
 
@@ -384,13 +390,13 @@ def refuse_unasked_update(*, update: bool, arguments: Sequence[str], environment
     setting = _BY_NAME["golden-update"]
     if not update:
         return
-    for name in ("CI", "GITHUB_ACTIONS"):
-        if environment.get(name, "").strip().lower() not in _FALSE_WORDS:
-            message = (
-                f"{setting.flag} is refused in CI ({name} is set), because nobody would see what it accepts: "
-                f"run it where a person sees the difference, and commit golden_baselines."
-            )
-            raise ValueError(message)
+    name = find_ci(environment)
+    if name is not None:
+        message = (
+            f"{setting.flag} is refused in CI ({name} is set), because nobody would see what it accepts: "
+            f"run it where a person sees the difference, and commit golden_baselines."
+        )
+        raise ValueError(message)
     _require_typed(setting, "every run would accept its own outputs", arguments, environment)
 
 

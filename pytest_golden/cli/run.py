@@ -30,6 +30,7 @@ from pytest_golden.errors import SettingsError
 from pytest_golden.gate.service import RegressionGuard, choose_keeping
 from pytest_golden.gate.state_folder import (
     choose_log_folder,
+    describe_origin,
     find_state_folder,
     find_store_place,
     hold_gate_lock,
@@ -123,7 +124,10 @@ def _check(project: GoldenProjectConfig, manifest: Manifest, settings: GoldenSet
     ):
         command = accept_command(manifest.path or locate_manifest(settings), Path.cwd(), os.environ)
         keeper = BaselineKeeper(
-            find_baselines_folder(manifest.path, root), accept_command=command, state_folder=state_folder
+            find_baselines_folder(manifest.path, root),
+            accept_command=command,
+            state_folder=state_folder,
+            describe_run=describe_origin(root),
         )
         return RegressionGuard(gateway, baselines=keeper, slowdowns=read_slowdowns()).check_one(project, {})
 

@@ -12,7 +12,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 _SECRET_ADVICE = "remove it from the output, or say why it may be there in `allow_secret` of this output"
+#: Why a baseline is removed.
+NOT_WRITTEN, NOT_COMPARED = "it was not written any more", "no output is compared with it"
 _FLUSHED_AT_ONCE = 8
 # As many as `.parquet.zst` has, and longer than any that means something.
 _MOST_SUFFIXES, _LONGEST_SUFFIXES = 2, 24
@@ -54,7 +56,7 @@ class Acceptance:
 
     def __init__(self, baselines: ProjectBaselines) -> None:
         self._baselines = baselines
-        self._room = WaitingRoom(baselines)
+        self.room = WaitingRoom(baselines)
         self._waiting: list[_Waiting] = []
         self._told: list[AcceptedOutput] = []
 
@@ -71,36 +73,42 @@ class Acceptance:
             self._told += [AcceptedOutput(path, OutputChange.UNCHANGED)] if file.needs_baseline else []
             return None
         if mismatch.kind == ReasonKind.OUTPUT_MISSING and not file.is_written and is_dropped:
-            self._drop(file.path, path, "it was not written any more")
+            self.drop(file.path, NOT_WRITTEN, shown=path)
             return None
         if mismatch.kind not in ACCEPTABLE or not file.is_written or not file.needs_baseline:
             return mismatch
         try:
             # From here on only the copy counts, which nothing that the run left behind writes to.
-            copy = self._room.copy(find_actual(written, file.path))
+            copy = self.room.copy(find_actual(written, file.path))
             changed = explain_change(file, written, mark)
             if changed is not None:
                 copy.unlink()
                 return changed
-            trouble = self._find_trouble(file, copy, written)
-            secret = None if trouble else find_secret(copy, file, written.redact, written.redact_known)
-            reason = next((entry.allow_secret for entry in file.entries if entry.allow_secret), None)
-            if secret is not None and reason is None:
-                trouble = f"{secret}; {_SECRET_ADVICE}"
+            trouble, allowed = find_trouble(file, copy, written)
             if not trouble:
-                allowed = None if secret is None else written.redact(f"{secret}, allowed: {reason}")
-                self._take(file, copy, mismatch, written, allowed)
+                kind = ReasonKind(mismatch.kind)
+                told = describe_change(file, copy, mismatch, written)
+                self.take(copy, kind, replace(told, allowed=allowed))
                 return None
             copy.unlink()
         except OSError as error:
             return explain_unreadable(file.path, error)
-        self._told.append(AcceptedOutput(path, OutputChange.REFUSED, written.redact(trouble)))
+        self._told.append(AcceptedOutput(path, OutputChange.REFUSED, trouble))
         return Mismatch(mismatch.kind, f"{show_path(path)} is not accepted: {trouble}")
 
     def drop_unused(self, paths: tuple[str, ...]) -> None:
         """Prepare to remove baselines that no output is compared with."""
         for path in paths:
-            self._drop(path, path, "no output is compared with it")
+            self.drop(path, NOT_COMPARED)
+
+    def take(self, copy: Path, kind: ReasonKind, told: AcceptedOutput) -> None:
+        """Prepare to make a copy in the room the baseline of an output; `kind` is what spoke against the output."""
+        self._waiting.append(_Waiting(told.path, copy, kind, told))
+
+    def drop(self, path: str, why: str, *, shown: str | None = None) -> None:
+        """Prepare to remove a baseline."""
+        told = AcceptedOutput(path if shown is None else shown, OutputChange.REMOVED, why)
+        self._waiting.append(_Waiting(path, None, ReasonKind.OUTPUT_MISSING, told))
 
     def commit(self) -> tuple[tuple[AcceptedOutput, ...], tuple[OutputFinding, ...]]:
         """Put everything in place; return what became of each output, and what could not be done.
@@ -109,10 +117,10 @@ class Acceptance:
             BaselineError: the disk does not take the copies; nothing has changed then.
         """
         findings = []
-        self._room.make_durable()
+        self.room.make_durable()
         copies = {step.path: step.copy for step in self._waiting if step.copy is not None}
         removed = {step.path for step in self._waiting if step.copy is None}
-        troubles = self._room.apply(copies, removed) if self._waiting else {}
+        troubles = self.room.apply(copies, removed) if self._waiting else {}
         for step in self._waiting:
             error = troubles.get(step.path)
             if error is None:
@@ -128,30 +136,35 @@ class Acceptance:
     def discard(self) -> None:
         """Drop all that waits, and change nothing."""
         self._waiting = []
-        self._room.empty()
+        self.room.empty()
 
-    def _find_trouble(self, file: ExpectedFile, copy: Path, written: WrittenFiles) -> str:
-        """Say why an output must not become a baseline; empty when it may."""
-        # An output that does not even agree with itself, such as one whose key is not unique, passes with no baseline.
-        own = compare_with(file, copy, copy)
-        if own is not None:
-            return f"it would not pass with itself as its baseline: {own.message}"
-        if strip_escapes(file.path) != file.path:
-            return "its name holds an escape sequence, which a terminal would obey; rename it"
-        return "its name holds a secret" if written.redact(file.path) != file.path else ""
 
-    def _take(
-        self, file: ExpectedFile, copy: Path, mismatch: Mismatch, written: WrittenFiles, allowed: str | None
-    ) -> None:
-        is_new = mismatch.kind == ReasonKind.BASELINE_MISSING
-        message = format_size(copy.stat().st_size) if is_new else written.redact(mismatch.message)
-        change = OutputChange.NEW if is_new else OutputChange.CHANGED
-        told = AcceptedOutput(file.path, change, message, allowed)
-        self._waiting.append(_Waiting(file.path, copy, ReasonKind(mismatch.kind), told))
+def find_trouble(file: ExpectedFile, copy: Path, written: WrittenFiles) -> tuple[str, str | None]:
+    """Say why the copy of an output must not become a baseline (empty when it may), and which secret in it is allowed.
 
-    def _drop(self, path: str, shown: str, why: str) -> None:
-        told = AcceptedOutput(shown, OutputChange.REMOVED, why)
-        self._waiting.append(_Waiting(path, None, ReasonKind.OUTPUT_MISSING, told))
+    Raises:
+        OSError: it cannot be read.
+    """
+    # An output that does not even agree with itself, such as one whose key is not unique, passes with no baseline.
+    own = compare_with(file, copy, copy)
+    if own is not None:
+        return written.redact(f"it would not pass with itself as its baseline: {own.message}"), None
+    if strip_escapes(file.path) != file.path:
+        return "its name holds an escape sequence, which a terminal would obey; rename it", None
+    if written.redact(file.path) != file.path:
+        return "its name holds a secret", None
+    secret = find_secret(copy, file, written.redact, written.redact_known)
+    reason = next((entry.allow_secret for entry in file.entries if entry.allow_secret), None)
+    if secret is None or reason is None:
+        return "" if secret is None else written.redact(f"{secret}; {_SECRET_ADVICE}"), None
+    return "", written.redact(f"{secret}, allowed: {reason}")
+
+
+def describe_change(file: ExpectedFile, copy: Path, mismatch: Mismatch, written: WrittenFiles) -> AcceptedOutput:
+    """Say what an output changes: its size if it is new, else how it differs."""
+    if mismatch.kind == ReasonKind.BASELINE_MISSING:
+        return AcceptedOutput(file.path, OutputChange.NEW, format_size(copy.stat().st_size))
+    return AcceptedOutput(file.path, OutputChange.CHANGED, written.redact(mismatch.message))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 BASELINES_FOLDER = "golden_baselines"
 #: How the names of folders begin in which accepted outputs wait; no project's name begins so.
 WAITING_PREFIX = ".accepting-"
+#: The folder in the state folder with what red runs kept, one folder for each project.
+WAITING_FOLDER = "waiting"
+#: What says who accepted which outputs, for whoever reviews them.
+ACCEPTED_NAME = "ACCEPTED.md"
 EXISTS = "exists"
 #: Troubles that end with a new baseline.
 ACCEPTABLE = frozenset({ReasonKind.BASELINE_MISSING, ReasonKind.OUTPUT_DIFFERS, ReasonKind.BASELINE_UNREADABLE})
@@ -192,6 +196,6 @@ def describe_unused(folder_name: str, name: str, unused: Sequence[str]) -> str:
 
 def _list_names(folder: Path) -> list[str]:
     try:
-        return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+        return sorted(entry.name for entry in folder.iterdir() if entry.name[0] != "." and entry.name != ACCEPTED_NAME)
     except OSError:
         return []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_golden.compare.baselines import (
     ACCEPTABLE,
     EXISTS,
+    WAITING_FOLDER,
     WAITING_PREFIX,
     ProjectBaselines,
     describe_unused,
@@ -33,12 +34,14 @@ from pytest_golden.regression.rules import ran_as_expected
 from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_golden.compare.accepting import Acceptance
     from pytest_golden.compare.baselines import ExpectedFile
+    from pytest_golden.compare.keeping import OutputKeeping
     from pytest_golden.compare.opening import Mismatch
     from pytest_golden.compare.tables.database_outputs import Exports
+    from pytest_golden.compare.waiting import RunOrigin
     from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
 
@@ -76,6 +79,7 @@ class BaselineKeeper:
     `folder` holds the baselines of all projects. With `accepts` the present outputs become the baselines.
     `accept_command` is what a person types for that, with `{name}` for the project. `state_folder` is where
     `golden calibrate` leaves what it found. With `calibrates`, a project whose first outputs were accepted is run again.
+    `describe_run` tells which run it is, for the outputs that a red run keeps in the state folder; None keeps none.
     """
 
     def __init__(
@@ -86,12 +90,14 @@ class BaselineKeeper:
         accept_command: str = ACCEPT_COMMAND,
         state_folder: Path | None = None,
         calibrates: bool = False,
+        describe_run: Callable[[], RunOrigin] | None = None,
     ) -> None:
         self.folder = folder
         self.calibrates = calibrates
         self.state_folder = state_folder
         self.accepts = accepts
         self.accept_command = accept_command
+        self.describe_run = describe_run
         self._pinned: Fingerprint | None = None
 
     def pin(self) -> None:
@@ -144,6 +150,9 @@ class OutputExamination(Examination):
         self._noise: set[str] = set()
         self._warnings: list[str] = []
         self._acceptance: Acceptance | None = None
+        self._describe_run = keeper.describe_run
+        self._keeping: OutputKeeping | None = None
+        self._found: tuple[OutputFinding, ...] = ()
         if keeper.accepts:
             from pytest_golden.compare.accepting import Acceptance
 
@@ -167,6 +176,7 @@ class OutputExamination(Examination):
         with TemporaryDirectory(prefix="golden-tables-") as folder:
             exports = export_tables(self._project.outputs, written, Path(folder))
             found = tuple(self._advise(tuple(self._examine(exports, kept, written, outcome))))
+        self._found = found
         self._is_incomplete = any(finding.kind in LACKING_KINDS for finding in found)
         rest = found[_MOST_FINDINGS:]
         counted = [OutputFinding(rest[0].kind, f"{len(rest)} more outputs do not hold", None)] if rest else []
@@ -179,7 +189,7 @@ class OutputExamination(Examination):
         same applies if an output is refused and another attempt is left.
         """
         if self._acceptance is None:
-            return self._with_warning(result)
+            return self._keep(self._with_warning(result), is_last=is_last)
         try:
             is_to_come = result.status is ResultStatus.FAILED and not is_last
             return result if is_to_come else self._accept(result, self._acceptance)
@@ -202,11 +212,36 @@ class OutputExamination(Examination):
             return result
         return replace(result, status=ResultStatus.FAILED, error_message=reasons[0].headline)
 
+    def _find_keeping(self) -> OutputKeeping | None:
+        """Return what keeps the outputs for a person; None where there is no folder for them."""
+        if self._keeping is None and self._describe_run is not None and self._state_folder is not None:
+            # Few runs need it.
+            from pytest_golden.compare.keeping import OutputKeeping
+
+            self._keeping = OutputKeeping(self._state_folder, self._baselines, self._describe_run)
+        return self._keeping
+
+    def _keep(self, result: GoldenProjectResult, *, is_last: bool) -> GoldenProjectResult:
+        """Let the outputs of a red run wait for a person, and nothing after any other."""
+        if result.status is ResultStatus.FAILED and not is_last:
+            if self._keeping is not None:
+                self._keeping.discard()
+            return result
+        if self._keeping is None and not self._has_waiting():
+            return result
+        keeping = self._find_keeping()
+        trouble = None if keeping is None else keeping.settle(result, self._found, self._unused)
+        return result if trouble is None else replace(result, warnings=(*result.warnings, trouble))
+
+    def _has_waiting(self) -> bool:
+        folder = self._state_folder
+        return folder is not None and os.path.lexists(folder / WAITING_FOLDER / self._project.name)
+
     def _examine(
         self, exports: Exports | None, kept: Sequence[str], written: WrittenFiles, outcome: PipelineOutcome
     ) -> Iterator[OutputFinding]:
         # What compares files takes as long to import as a small project to run.
-        from pytest_golden.compare.comparing import examine_file, explain_change, explain_unmatched, look_at
+        from pytest_golden.compare.comparing import explain_unmatched
 
         declared = self._project.outputs
         paths = _without_baselines(written, Path(os.path.realpath(self._baselines.folder)))
@@ -224,20 +259,34 @@ class OutputExamination(Examination):
         met = {entry.path for file in matched.files if file.is_written for entry in file.entries}
         for matching in matched.files:
             file = matching if exports is None else exports.complete(matching)
-            mark = look_at(file, written)
-            mismatch = examine_file(file, written, self._baselines, self._accept_command, self._warnings.append)
-            mismatch = explain_change(file, written, mark) or mismatch
-            if (
-                mismatch is not None
-                and mismatch.kind is ReasonKind.OUTPUT_DIFFERS
-                and len(self._noise) < _MOST_DIFFERENCES
-            ):
-                mismatch = self._look_for_noise(file, mismatch, written, outcome)
-            if self._acceptance is not None:
-                is_dropped = all(entry.path in met for entry in file.entries)
-                mismatch = self._acceptance.consider(file, mismatch, written, mark, is_dropped=is_dropped)
+            is_dropped = all(entry.path in met for entry in file.entries)
+            mismatch = self._examine_file(matching, file, written, outcome, is_dropped=is_dropped)
             if mismatch is not None:
                 yield OutputFinding(mismatch.kind, mismatch.message, file.path, mismatch.difference)
+
+    def _examine_file(
+        self,
+        matching: ExpectedFile,
+        file: ExpectedFile,
+        written: WrittenFiles,
+        outcome: PipelineOutcome,
+        *,
+        is_dropped: bool,
+    ) -> Mismatch | None:
+        """Compare one file, and let it be accepted or wait; `matching` has its entries as the manifest has them."""
+        from pytest_golden.compare.comparing import examine_file, explain_change, look_at
+
+        mark = look_at(file, written)
+        mismatch = examine_file(file, written, self._baselines, self._accept_command, self._warnings.append)
+        mismatch = explain_change(file, written, mark) or mismatch
+        if mismatch and mismatch.kind is ReasonKind.OUTPUT_DIFFERS and len(self._noise) < _MOST_DIFFERENCES:
+            mismatch = self._look_for_noise(file, mismatch, written, outcome)
+        if self._acceptance is not None:
+            return self._acceptance.consider(file, mismatch, written, mark, is_dropped=is_dropped)
+        keeping = None if mismatch is None else self._find_keeping()
+        if keeping is not None:
+            keeping.consider(matching, file, mismatch, written, mark, is_dropped=is_dropped)
+        return mismatch
 
     def _look_for_noise(
         self, file: ExpectedFile, mismatch: Mismatch, written: WrittenFiles, outcome: PipelineOutcome

@@ -11,11 +11,13 @@ import shutil
 import stat
 import tempfile
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from filelock import FileLock, Timeout
 
+from pytest_golden.clock import utc_now
 from pytest_golden.settings import NO_STORE
 from pytest_golden.storage.folder import STATE_FOLDER, STORE_NAME, ignore_in_git
 from pytest_golden.storage.location import list_sqlite_files, parse_location
@@ -23,6 +25,7 @@ from pytest_golden.storage.location import list_sqlite_files, parse_location
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pytest_golden.compare.waiting import RunOrigin
     from pytest_golden.storage.location import Location
 
 LOCK_NAME = "gate.lock"
@@ -80,6 +83,25 @@ def _make_folder(folder: Path) -> None:
     ignore_in_git(folder)
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"{folder} cannot be written")
+
+
+def describe_origin(root: Path) -> Callable[[], RunOrigin]:
+    """Return what tells which run it is, for outputs that wait; git is asked once, and only if something waits."""
+
+    @cache
+    def look() -> tuple[str | None, tuple[str, ...], bool | None]:
+        from pytest_golden.history.checkout import read_checkout, read_parents
+
+        checkout = read_checkout(root)
+        return checkout.commit, read_parents(root), checkout.dirty
+
+    def describe() -> RunOrigin:
+        # Few runs are red.
+        from pytest_golden.compare.waiting import RunOrigin
+
+        return RunOrigin(utc_now(), *look())
+
+    return describe
 
 
 @contextmanager

@@ -194,7 +194,7 @@ class OutputFinding(Shape):
     kind: str
     message: str
     path: str | None = None
-    table: TableDifference | None = None
+    table: TableDifference | None = field(default=None, metadata=form(unless_none=True))
 
     @staticmethod
     def _import_types() -> Mapping[str, Any]:

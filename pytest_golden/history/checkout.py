@@ -95,6 +95,15 @@ def read_checkout(folder: Path) -> Checkout:
     )
 
 
+def read_parents(folder: Path) -> tuple[str, ...]:
+    """Return the parents of the commit that is checked out; none outside git, or if git is not installed."""
+    try:
+        told = run_git(folder, "rev-parse", "HEAD^@")
+    except GoldenError:
+        return ()
+    return tuple(told.stdout.split()) if not told.returncode else ()
+
+
 class _Entry(NamedTuple):
     """A path that differs from the commit. If it is tracked: its committed blob, and its modes there and here."""
 

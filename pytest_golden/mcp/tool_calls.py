@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # `explain_failure` gives the details of one project, with what is known now; colours are for people.
 _NOT_IN_STATUS = frozenset({"steps", "trajectory", "output_colours", "known"})
+_TABLE = frozenset({"table"})
 # The entries of a list come without these.
 _NOT_LISTED = frozenset({"signals", "history"})
 
@@ -99,7 +100,8 @@ def golden_status(place: Workplace, _: Caller, __: tools.GoldenStatus) -> dict[s
     except JournalError as error:
         raise GoldenError(f"{error}: run `pytest --golden` (the store is {services.store.where})") from None
     report = recorded_report(run)
-    return {**report, "results": [_without(_NOT_IN_STATUS, result) for result in report["results"]]}
+    results = [_without_tables(_without(_NOT_IN_STATUS, result)) for result in report["results"]]
+    return {**report, "results": results}
 
 
 def explain_failure(place: Workplace, _: Caller, given: tools.ExplainFailure) -> dict[str, Any]:
@@ -108,7 +110,7 @@ def explain_failure(place: Workplace, _: Caller, given: tools.ExplainFailure) ->
     manifest: Manifest | None = None
     with suppress(ManifestError):
         manifest = load_manifest(place.manifest)
-    return place.services().gates.explain_failure(given.project, manifest).to_dict()
+    return _without_tables(place.services().gates.explain_failure(given.project, manifest).to_dict())
 
 
 def _find_statuses(place: Workplace, manifest: Manifest) -> dict[str, str]:
@@ -121,6 +123,11 @@ def _find_statuses(place: Workplace, manifest: Manifest) -> dict[str, str]:
         if cursor is None:
             break
     return {one.name: one.last_status.value for one in found if one.last_status is not None}
+
+
+def _without_tables(told: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the rows of tables that differ: the messages say what matters, and a model reads every word."""
+    return {**told, "reasons": [_without(_TABLE, reason) for reason in told["reasons"]]}
 
 
 def _without(names: frozenset[str], plain: dict[str, Any]) -> dict[str, Any]:

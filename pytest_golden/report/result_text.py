@@ -186,14 +186,12 @@ def _describe_all(results: Iterable[GoldenProjectResult], *, in_full: bool) -> I
         if result.accepted is None:
             yield from _explain_nothing(result)
             continue
-        yield f"{result.name}: {_count(result.accepted)}"
+        yield f"{result.name}: {count_changes(result.accepted)}"
         told = [one for one in result.accepted if in_full or one.change is not OutputChange.UNCHANGED]
         for output in told if in_full else told[:_MOST_NAMED]:
-            headline, *difference = _explain_output(output)
-            yield f"  {output.change:<{_WIDTH}}  {show_path(output.path)}{headline}"
-            if output.allowed is not None:
-                yield f"    {make_visible(output.allowed)}"
-            yield from (f"    {line}" for line in (difference if left > 0 or in_full else ()))
+            lines, difference = describe_output(output)
+            yield from lines
+            yield from difference if left > 0 or in_full else ()
             left -= bool(difference)
         if not in_full and len(told) > _MOST_NAMED:
             yield f"  and {len(told) - _MOST_NAMED} more: -v names them"
@@ -207,10 +205,20 @@ def _explain_nothing(result: GoldenProjectResult) -> Iterator[str]:
         yield f"{result.name}: nothing is accepted, because {make_visible(lacking[0].headline.partition(';')[0])}{more}"
 
 
-def _count(accepted: Sequence[AcceptedOutput]) -> str:
+def count_changes(accepted: Iterable[AcceptedOutput]) -> str:
+    """Say how many outputs are new, changed and so on."""
     counts = Counter(output.change for output in accepted)
     told = ", ".join(f"{counts[change]} {change}" for change in OutputChange if counts[change])
     return told or "no output to keep; its duration history starts anew"
+
+
+def describe_output(output: AcceptedOutput) -> tuple[list[str], list[str]]:
+    """Return the lines that name an output, and those of its difference."""
+    headline, *difference = _explain_output(output)
+    lines = [f"  {output.change:<{_WIDTH}}  {show_path(output.path)}{headline}"]
+    if output.allowed is not None:
+        lines.append(f"    {make_visible(output.allowed)}")
+    return lines, [f"    {line}" for line in difference]
 
 
 def _explain_output(output: AcceptedOutput) -> list[str]:

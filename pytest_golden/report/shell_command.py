@@ -31,14 +31,13 @@ def as_template(command: str) -> str:
     return command.replace("{", "{{").replace("}", "}}").replace(NAME_SIGNS, "{name}")
 
 
-def accept_arguments(names: Iterable[str], manifest: Path, folder: Path, *, is_default: bool) -> list[str]:
+def accept_arguments(names: Iterable[str], manifest: Path, folder: Path) -> list[str]:
     """Return the arguments for pytest, started in `folder`, to accept the outputs of these projects and no others.
 
-    `-k` would also select projects whose names contain one of these. `is_default`: pytest finds the manifest by itself.
+    `-k` would also select projects whose names contain one of these.
     """
     shown = _show_from(manifest, folder)
-    named = [] if is_default else [f"--golden-manifest={shown}"]
-    return ["--golden", *named, *(f"{shown}::{name}" for name in names), "--golden-update"]
+    return ["--golden", f"--golden-manifest={shown}", *(f"{shown}::{name}" for name in names), "--golden-update"]
 
 
 def _with_manifest(command: str, manifest: Path, folder: Path, environment: Mapping[str, str]) -> str:

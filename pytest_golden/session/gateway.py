@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ import pytest
 
 from pytest_golden.errors import GatewayError
 from pytest_golden.session.declared import name_session
-from pytest_golden.settings import MANIFEST_NAME
 from pytest_golden.storage.folder import STATE_FOLDER
 
 if TYPE_CHECKING:
@@ -187,17 +186,15 @@ def keep_baselines(session: GoldenSession, folder: Path) -> BaselineKeeper:
     """
     from pytest_golden.compare.baselines import find_baselines_folder
     from pytest_golden.compare.examination import BaselineKeeper
-    from pytest_golden.gate.state_folder import find_state_folder
-    from pytest_golden.report.shell_command import NAME_SIGNS, accept_arguments, as_template
+    from pytest_golden.gate.state_folder import describe_origin, find_state_folder
+    from pytest_golden.report.shell_command import accept_command
 
     settings, manifest = session.settings, session.declared.manifest_path
     kept_in = find_baselines_folder(manifest, session.root)
     if manifest is None:
         # The inline form declares no outputs: nothing is said about them.
         return BaselineKeeper(kept_in, accepts=settings.update)
-    is_default = settings.manifest is None and manifest == session.config.rootpath / MANIFEST_NAME
-    arguments = accept_arguments([NAME_SIGNS], manifest, folder, is_default=is_default)
-    command = as_template(shlex.join(["pytest", *arguments]))
+    command = accept_command(manifest, folder, os.environ)
     state_folder = find_state_folder(session.root)
     return BaselineKeeper(
         kept_in,
@@ -205,4 +202,5 @@ def keep_baselines(session: GoldenSession, folder: Path) -> BaselineKeeper:
         accept_command=command,
         state_folder=state_folder,
         calibrates=not settings.no_calibrate,
+        describe_run=describe_origin(session.root),
     )

@@ -15,10 +15,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from pytest_golden.clock import utc_now
+from pytest_golden.errors import BaselineError
+from pytest_golden.gate.state_folder import hold_gate_lock
+from pytest_golden.gate.waiting_outputs import check_clean, log_acceptance, open_waiting
 from pytest_golden.journal.model import Assessment, RoutedBy
 from pytest_golden.journal.review import ALL, FILTERS, parse_timestamp
 from pytest_golden.learning.learned_pages import CURRENT, LESSON_FILTERS
 from pytest_golden.learning.lessons.recalling import SHOWN
+from pytest_golden.regression.model import OutputChange
 from pytest_golden.storage.paging import DEFAULT_ITEMS
 from pytest_golden.web.access import Refusal
 from pytest_golden.web.drawing import MOST_STEP_BARS, lay_out_steps, plot_runs, stack_periods
@@ -63,6 +67,7 @@ def list_routes(site: Site) -> Iterator[Route]:
         yield Route(path, partial(show, template=template, current=current, read=read))
     for path, act in {
         "/journal/{entry}/assess": _assess,
+        "/waiting/{name:path}/accept": _accept_outputs,
         "/lessons/{lesson}/approve": _judge_lesson,
         "/lessons/{lesson}/reject": _judge_lesson,
         "/lessons/{lesson}/delete": _delete_lesson,
@@ -217,6 +222,14 @@ def _show_plan(services: Services, request: Request) -> dict[str, Any]:
     return {"details": services.learned.get_plan(named(request, "plan"))}
 
 
+def _list_waiting(services: Services, _: Request) -> dict[str, Any]:
+    manifest = services.manifest.read()
+    waiting = None if manifest is None else open_waiting(manifest)
+    runs = () if waiting is None else waiting.list_runs()
+    proposals = {} if waiting is None else {run.project: waiting.find_proposal(run.project) for run in runs}
+    return {"runs": runs, "proposals": proposals}
+
+
 # The address, the template, the place in the navigation, and what reads the values.
 _PAGES: tuple[tuple[str, str, str, Read], ...] = (
     ("/", "runs.html", "Gate runs", _show_overview),
@@ -230,6 +243,7 @@ _PAGES: tuple[tuple[str, str, str, Read], ...] = (
     ("/summary", "summary.html", "Summary", _show_summary),
     ("/signals", "signals.html", "Signals", _list_signals),
     ("/signals/{signal}", "signal.html", "Signals", _show_signal),
+    ("/waiting", "waiting.html", "Waiting", _list_waiting),
     ("/lessons", "lessons.html", "Lessons", _list_lessons),
     ("/lessons/{lesson}", "lesson.html", "Lessons", _show_lesson),
     ("/plans", "plans.html", "Plans", _list_plans),
@@ -243,6 +257,31 @@ def _assess(site: Site, request: Request, fields: Mapping[str, str]) -> Response
         raise Refusal(400, f"The assessment is one of {', '.join(_WORDS)}.")
     site.services.journal.assess(entry, word, fields.get("notes", "").strip() or None, by=_PERSON)
     return RedirectResponse(site.renderer.url("journal", entry), _SEE_OTHER)
+
+
+def _accept_outputs(site: Site, request: Request, fields: Mapping[str, str]) -> Response:
+    """Make outputs that wait the baselines: one, or all of a project."""
+    name, reason = named(request, "name"), fields.get("reason", "")
+    manifest = site.services.manifest.read()
+    project = None if manifest is None else manifest.find_project(name)
+    if manifest is None or project is None:
+        raise Refusal(404, "No golden project has this name.")
+    try:
+        check_clean(manifest)
+        paths = (fields["output"],) if fields.get("output") else ()
+        with hold_gate_lock(manifest.workspace_root, _refuse_to_wait):
+            accepted = open_waiting(manifest).accept(project, paths, reason, _PERSON)
+    except BaselineError as error:
+        raise Refusal(409, f"{error}.") from None
+    log_acceptance(site.services.journal, name, accepted, reason, _PERSON)
+    refused = [output for output in accepted if output.change is OutputChange.REFUSED]
+    if refused:
+        raise Refusal(409, f"{refused[0].path} is not accepted: {refused[0].message}.")
+    return RedirectResponse(site.renderer.url("waiting"), _SEE_OTHER)
+
+
+def _refuse_to_wait(told: str) -> None:
+    raise Refusal(409, f"{told.partition(':')[0]}: send the form again when it has ended.")
 
 
 def _judge_lesson(site: Site, request: Request, _: Mapping[str, str]) -> Response:

@@ -42,11 +42,12 @@ def test_manifest_is_named_where_the_environment_names_one(folder: Path) -> None
     assert told == "golden run a --shell --manifest golden_projects.yaml"
 
 
-def test_accepting_names_the_project_alone_and_the_manifest_unless_it_is_the_default(tmp_path: Path) -> None:
+def test_accepting_names_the_project_alone_and_the_manifest(tmp_path: Path) -> None:
     manifest = tmp_path / "golden_projects.yaml"
-    arguments = accept_arguments(["a", "b"], manifest, tmp_path, is_default=True)
-    assert arguments == ["--golden", "golden_projects.yaml::a", "golden_projects.yaml::b", "--golden-update"]
-    arguments = accept_arguments(["a"], tmp_path / "-x/g.yaml", tmp_path, is_default=False)
+    arguments = accept_arguments(["a", "b"], manifest, tmp_path)
+    ids = ["golden_projects.yaml::a", "golden_projects.yaml::b"]
+    assert arguments == ["--golden", "--golden-manifest=golden_projects.yaml", *ids, "--golden-update"]
+    arguments = accept_arguments(["a"], tmp_path / "-x/g.yaml", tmp_path)
     assert arguments == ["--golden", "--golden-manifest=./-x/g.yaml", "./-x/g.yaml::a", "--golden-update"]
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.cli.main import main
 from tests.repository import git
-from tests.session.workspace import OPTIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,9 +39,7 @@ def test_baseline_goes_from_missing_over_accepted_to_differing(workspace: Worksp
     missing = workspace.run()
     assert missing.ret == pytest.ExitCode.TESTS_FAILED
     missing.stdout.fnmatch_lines(
-        [
-            "FAILED: out/report.txt has no baseline: look at it, then accept it with `pytest --golden golden_projects.yaml::sales --golden-update`"
-        ]
+        ["FAILED: out/report.txt has no baseline: look at it, then accept it with `golden accept sales`"]
     )
     accepting = workspace.run("-k", "sales", "--golden-update")
     assert accepting.ret == pytest.ExitCode.OK
@@ -145,14 +143,15 @@ def test_command_names_a_manifest_of_another_place(workspace: Workspace) -> None
         workspace_root="..",
     )
     result = workspace.run("--golden-manifest=deep/g{0}.yaml")
-    named = "'--golden-manifest=deep/g{0}.yaml' 'deep/g{0}.yaml::sales'"
-    assert f"`pytest --golden {named} --golden-update`" in result.stdout.str()
+    assert "`golden accept sales --manifest 'deep/g{0}.yaml'`" in result.stdout.str()
 
 
 @pytest.mark.parametrize("folder", ["sub", "my o'data", ".."])
 def test_printed_command_accepts_this_project_alone_in_the_folder_where_it_is_printed(
     workspace: Workspace, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("CI", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
     # A level deeper: pytest reads each test*/conftest.py of the folder it starts in, here those of other tests.
     repository = workspace.path / "repository"
     for name in ("sub", "my o'data"):
@@ -172,11 +171,10 @@ def test_printed_command_accepts_this_project_alone_in_the_folder_where_it_is_pr
         line.split("`")[1] for line in result.stdout.lines if line.startswith("FAILED: ") and "accept it" in line
     ]
     program, *words = shlex.split(commands[0])
-    assert (program, len(commands)) == ("pytest", 3)
-    accepting = workspace.pytester.runpytest_inprocess(*OPTIONS, *words)
-    assert accepting.ret == pytest.ExitCode.OK
+    assert (program, len(commands)) == ("golden", 3)
+    assert main([*words, "--as-person", "--reason", "its first outputs"]) == 0
     baselines = repository / "my o'data/golden_baselines"
-    assert [entry.name for entry in baselines.iterdir()] == ["a"]
+    assert sorted(entry.name for entry in baselines.iterdir()) == ["ACCEPTED.md", "a"]
 
 
 def test_nothing_is_accepted_of_a_project_of_which_an_output_is_missing(workspace: Workspace) -> None:

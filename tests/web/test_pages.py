@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -573,3 +575,54 @@ def test_gate_leaves_no_plan_which_the_empty_page_says(client: TestClient, servi
     record_run(services.store, 0, orders={})
     assert learn_from_results(services.store).learned == 1
     assert "Gates leave none here" in client.get("/plans").text
+
+
+@pytest.fixture
+def waiting(manifest: Path) -> Path:
+    """A clean checkout in which outputs of a red run wait."""
+    folder = manifest.parent
+    manifest.write_text("golden_projects:\n  - {name: orders, path: run.sh, outputs: [{path: a.txt}, {path: b.txt}]}\n")
+    (folder / "run.sh").write_text("echo '2 <b>' > a.txt; echo 1 > b.txt\n")
+    baseline = folder / "golden_baselines/orders/a.txt"
+    baseline.parent.mkdir(parents=True)
+    baseline.write_text("1\n")
+    (folder / ".gitignore").write_text("golden.db*\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True, cwd=folder)
+    gate = [sys.executable, "-m", "pytest", "--golden", "-q", "--golden-sandbox=copy", "-p", "no:randomly"]
+    subprocess.run(gate, cwd=folder, check=False, capture_output=True)
+    return folder
+
+
+def test_a_person_accepts_outputs_that_wait_on_a_clean_checkout(
+    waiting: Path, client: TestClient, services: Services
+) -> None:
+    page = client.get("/waiting").text
+    assert "2 &lt;b&gt;" in page
+    fields = {"csrf_token": form_token(page), "output": "a.txt", "reason": "new rates"}
+    blank = client.post("/waiting/orders/accept", data={**fields, "reason": " "})
+    assert (blank.status_code, "say in a sentence why this is right" in blank.text) == (409, True)
+    (waiting / "run.sh").write_text("exit 1\n")
+    edited = client.post("/waiting/orders/accept", data=fields)
+    assert edited.status_code == 409
+    assert "uncommitted edits (run.sh)" in edited.text
+    subprocess.run(["git", "checkout", "-q", "run.sh"], check=True, cwd=waiting)
+    assert client.post("/waiting/orders/accept", data=fields).headers["location"] == "/waiting"
+    assert (waiting / "golden_baselines/orders/a.txt").read_text() == "2 <b>\n"
+    assert "| a.txt |" in (waiting / "golden_baselines/ACCEPTED.md").read_text()
+    assert "a.txt" not in client.get("/waiting").text
+    assert client.post("/waiting/orders/accept", data={**fields, "output": ""}).status_code == 303
+    assert (waiting / "golden_baselines/orders/b.txt").read_text() == "1\n"
+    assert "Nothing waits" in client.get("/waiting").text
+    assert client.post("/waiting/orders/accept", data=fields).status_code == 409
+    assert client.post("/waiting/nobody/accept", data=fields).status_code == 404
+    entry = services.journal.review_journal("all", "baselines_accepted", 10, agent_id="golden")[0]
+    assert "accept outputs of orders: new rates (a person at the web page)" in entry.intent
+
+
+def test_nobody_else_accepts_outputs(waiting: Path, visit: Visit) -> None:
+    for client in (visit(), visit(is_read_only=True)):
+        answer = client.post("/waiting/orders/accept", data={"output": "a.txt", "reason": "x"})
+        assert answer.status_code in {401, 403, 404, 405}
+    assert (waiting / "golden_baselines/orders/a.txt").read_text() == "1\n"

@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from pytest_golden.compare.opening import Content, UnreadableError, is_archive, read_chunks
+from pytest_golden.compare.opening import Content, Side, UnreadableError, is_archive, read_chunks
 from pytest_golden.compare.showing import quote_name
 from pytest_golden.compare.tables.duckdb_engine import QueryError, describe_trouble, open_engine, quote_text
 from pytest_golden.compare.tables.equality import is_wide, part
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
-    from pytest_golden.compare.opening import Side
     from pytest_golden.compare.tables.duckdb_engine import Engine
 
 
@@ -94,6 +93,17 @@ def read_table(engine: Engine, content: Content, *, header: bool = True) -> Tabl
     except QueryError as error:
         raise UnreadableError(content.side, describe_trouble(error, form, place)) from None
     return table
+
+
+def measure_table(path: Path) -> tuple[int, int]:
+    """Return how many rows and columns a file has as a table.
+
+    Raises:
+        GoldenError: it is no table, or DuckDB cannot be used.
+    """
+    with open_engine() as engine:
+        table = read_table(engine, Content(path, Side.OUTPUT))
+        return table.rows, len(table.columns)
 
 
 def read_whole(engine: Engine, table: Table) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator, Page, ViewportSize
 
-PARTS = ("Gate runs", "Projects", "Journal", "Expectations", "Summary", "Signals", "Lessons", "Plans")
+PARTS = ("Gate runs", "Projects", "Journal", "Expectations", "Summary", "Signals", "Waiting", "Lessons", "Plans")
 ALL_PAGES = 17
 WIDTHS: dict[str, ViewportSize] = {"phone": {"width": 390, "height": 844}, "desktop": {"width": 1280, "height": 900}}
 _RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}

@@ -1,0 +1,326 @@
+"""What red runs kept, to be looked at and accepted: `golden accept`, the web page and the tools of agents go through here.
+
+What is shown of an output is found anew from its copy, since the record beside it is only a file. What was accepted is said in
+`golden_baselines/ACCEPTED.md`, one line for each output, for whoever reviews the change.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile, ZipFile
+
+from pytest_golden.clock import utc_now
+from pytest_golden.compare.accepting import Acceptance
+from pytest_golden.compare.baselines import (
+    ACCEPTED_NAME,
+    WAITING_FOLDER,
+    ExpectedFile,
+    ProjectBaselines,
+    find_baselines_folder,
+)
+from pytest_golden.compare.comparing import compare_with
+from pytest_golden.compare.secrets import find_secret
+from pytest_golden.compare.waiting import (
+    COPY_NAME,
+    RECORD_NAME,
+    Proposal,
+    WaitingFolder,
+    WaitingOutput,
+    WaitingRun,
+    digest_baseline,
+    digest_entries,
+    digest_file,
+)
+from pytest_golden.errors import BaselineError
+from pytest_golden.gate.state_folder import find_state_folder
+from pytest_golden.history.checkout import read_checkout
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.regression.model import AcceptedOutput, OutputChange, ReasonKind
+from pytest_golden.regression.unexpected import names_output
+from pytest_golden.regression.wording import format_size, name_some, show_path
+from pytest_golden.storage.folder import STATE_FOLDER, replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from pytest_golden.journal.service import Journal
+    from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest
+
+_HEAD = """# Accepted outputs
+
+Each line is an output that somebody made the baseline: review it together with the change of the file.
+
+| day | project | output | change | rows | columns | reason | who |
+|---|---|---|---|---|---|---|---|
+"""
+_LONGEST_REASON = 500
+_LONGEST_CELL = 200
+_SHORT = 10
+_MOST_NAMED = 5
+_AGAIN = "run the gate again"
+
+
+class WaitingOutputs:
+    """What waits of the projects of a manifest. With `is_foreign` it came from elsewhere, and stays as it is."""
+
+    def __init__(self, manifest: Manifest, folder: WaitingFolder, *, is_foreign: bool = False) -> None:
+        self._manifest = manifest
+        self._folder = folder
+        self._is_foreign = is_foreign
+        self._baselines = find_baselines_folder(manifest.path, manifest.workspace_root)
+
+    def list_runs(self) -> tuple[WaitingRun, ...]:
+        """Return what waits, by project, in the manifest's order. An output that cannot be accepted any more says why.
+
+        Raises:
+            BaselineError: a record cannot be read.
+        """
+        waiting = frozenset(self._folder.list_projects())
+        runs = (self.find(project) for project in self._manifest.projects if project.name in waiting)
+        return tuple(run for run in runs if run is not None)
+
+    def find(self, project: GoldenProjectConfig) -> WaitingRun | None:
+        """Return what waits of one project; None if nothing does.
+
+        Raises:
+            BaselineError: its record cannot be read.
+        """
+        run = self._folder.read(project.name)
+        if run is None:
+            return None
+        return replace(run, outputs=tuple(self._look_at(project, output) for output in run.outputs))
+
+    def find_proposal(self, name: str) -> Proposal | None:
+        """Return what is proposed of a project; None if nothing is.
+
+        Raises:
+            BaselineError: it cannot be read.
+        """
+        return self._folder.read_proposal(name)
+
+    def propose(self, project: GoldenProjectConfig, paths: Collection[str], reason: str, who: str) -> None:
+        """Leave for a person what somebody who is none would accept.
+
+        Raises:
+            BaselineError: nothing waits, the reason is no sentence, or the proposal cannot be written.
+        """
+        chosen = self._choose(project, paths)[1]
+        try:
+            named = tuple(output.path for output in chosen)
+            self._folder.propose(project.name, Proposal(redact(check_reason(reason)), utc_now(), named, who))
+        except OSError as error:
+            raise BaselineError(
+                f"the proposal for {project.name} cannot be written: {error.strerror or error}"
+            ) from None
+
+    def accept(
+        self, project: GoldenProjectConfig, paths: Collection[str], reason: str, who: str
+    ) -> tuple[AcceptedOutput, ...]:
+        """Make outputs that wait the baselines, those in `paths` or else all; return what became of each.
+
+        Raises:
+            BaselineError: nothing of it may be accepted, or it cannot be written; nothing has changed then.
+        """
+        reason = redact(check_reason(reason))
+        run, chosen = self._choose(project, paths)
+        if run.refused:
+            raise BaselineError(f"nothing of {project.name} can be accepted: {run.refused}")
+        baselines = ProjectBaselines(self._baselines, project.name)
+        acceptance = Acceptance(baselines)
+        refused = []
+        try:
+            for output in chosen:
+                trouble = output.refused or self._prepare(acceptance, project.name, output)
+                if trouble:
+                    refused.append(AcceptedOutput(output.path, OutputChange.REFUSED, trouble))
+            accepted, findings = acceptance.commit()
+        finally:
+            acceptance.discard()
+        refused += [AcceptedOutput(str(one.path), OutputChange.REFUSED, one.message) for one in findings]
+        done = {one.path for one in accepted if one.change is not OutputChange.REFUSED}
+        self._note(project.name, [output for output in chosen if output.path in done], reason, who)
+        if done and not self._is_foreign:
+            self._folder.leave(replace(run, outputs=tuple(one for one in run.outputs if one.path not in done)))
+        return (*accepted, *refused)
+
+    def _choose(
+        self, project: GoldenProjectConfig, paths: Collection[str]
+    ) -> tuple[WaitingRun, tuple[WaitingOutput, ...]]:
+        run = self.find(project)
+        if run is None:
+            raise BaselineError(f"nothing of {project.name} waits: its last run was not red for its outputs; {_AGAIN}")
+        known = {output.path for output in run.outputs}
+        unknown = [path for path in paths if path not in known]
+        if unknown:
+            waits = name_some([*map(show_path, sorted(known))], _MOST_NAMED)
+            raise BaselineError(f"{show_path(unknown[0])} of {project.name} does not wait; what waits is {waits}")
+        return run, tuple(output for output in run.outputs if not paths or output.path in paths)
+
+    def _look_at(self, project: GoldenProjectConfig, output: WaitingOutput) -> WaitingOutput:
+        """Return an output with what its copy says, and why it can be accepted no more, if so."""
+        if output.refused:
+            return output
+        baselines = ProjectBaselines(self._baselines, project.name)
+        if digest_baseline(baselines, output.path) != output.baseline_sha256:
+            return replace(output, refused=f"its baseline has changed since that run: {_AGAIN}")
+        if output.change is OutputChange.REMOVED:
+            return output
+        entries = tuple(entry for entry in project.outputs if names_output(entry, output.path))
+        if digest_entries(entries) != output.declared:
+            return replace(output, refused=f"its entry in the manifest has changed since that run: {_AGAIN}")
+        try:
+            return self._compare(project.name, output, entries, baselines.find(output.path))
+        except OSError as error:
+            return replace(output, refused=f"its copy cannot be read ({error.strerror or error}): {_AGAIN}")
+
+    def _compare(
+        self, name: str, output: WaitingOutput, entries: tuple[DeclaredOutput, ...], baseline: Path | None
+    ) -> WaitingOutput:
+        place = self._folder.path / name / str(output.file)
+        if digest_file(place) != output.sha256:
+            return replace(output, refused=f"its copy has changed since that run: {_AGAIN}")
+        file = ExpectedFile(output.path, entries, True)
+        if output.allowed is None:
+            secret = find_secret(place, file, redact)
+            if secret:
+                return replace(output, refused=secret)
+        if baseline is None:
+            return replace(output, message=format_size(place.stat().st_size))
+        mismatch = compare_with(file, place, baseline, redact)
+        return replace(output, message=mismatch.message if mismatch else output.message)
+
+    def _prepare(self, acceptance: Acceptance, name: str, output: WaitingOutput) -> str:
+        """Prepare one step; return why it cannot be taken."""
+        if output.change is OutputChange.REMOVED:
+            acceptance.drop(output.path, output.message)
+            return ""
+        copy = acceptance.room.copy(self._folder.path / name / str(output.file))
+        # From here on only the copy counts.
+        if digest_file(copy) != output.sha256:
+            return f"its copy has changed since that run: {_AGAIN}"
+        told = AcceptedOutput(output.path, output.change, output.message, output.allowed)
+        kind = ReasonKind.BASELINE_MISSING if output.change is OutputChange.NEW else ReasonKind.OUTPUT_DIFFERS
+        acceptance.take(copy, kind, told)
+        return ""
+
+    def _note(self, name: str, outputs: Sequence[WaitingOutput], reason: str, who: str) -> None:
+        if not outputs:
+            return
+        place = self._baselines / ACCEPTED_NAME
+        text = place.read_text(encoding="utf-8") if place.is_file() else _HEAD
+        day = f"{utc_now():%Y-%m-%d}"
+        for output in outputs:
+            change = str(output.change)
+            if output.change is OutputChange.CHANGED:
+                headline = output.message.partition("\n")[0]
+                change = headline.removeprefix(f"{output.path} ")
+            figures = ["" if figure is None else f"{figure:,}" for figure in (output.rows, output.columns)]
+            cells = (day, name, output.path, change, *figures, reason, who)
+            text += f"| {' | '.join(map(_cell, cells))} |\n"
+        with replace_file(place) as stream:
+            stream.write(text)
+
+
+def open_waiting(manifest: Manifest) -> WaitingOutputs:
+    """Return what waits in the state folder of a manifest's workspace."""
+    return WaitingOutputs(manifest, WaitingFolder(find_state_folder(manifest.workspace_root) / WAITING_FOLDER))
+
+
+def log_acceptance(journal: Journal, name: str, accepted: Iterable[AcceptedOutput], reason: str, who: str) -> None:
+    """Write into the journal what was accepted, if anything was."""
+    done = [output for output in accepted if output.change is not OutputChange.REFUSED]
+    if done:
+        intent = f"accept outputs of {name}: {' '.join(reason.split())} ({who})"
+        entry = journal.log_intent(intent, "baselines_accepted", agent_id="golden")
+        actions = [{"project": name, "output": output.path, "change": str(output.change)} for output in done]
+        journal.log_outcome(entry.id, "success", actions=actions)
+
+
+def check_clean(manifest: Manifest) -> None:
+    """Make sure that nothing in the checkout is edited but its baselines.
+
+    Raises:
+        BaselineError: something is, or there is no checkout.
+    """
+    checkout = read_checkout(manifest.workspace_root)
+    if checkout.root is None or checkout.dirty_files is None:
+        raise BaselineError("nothing is accepted here outside a git checkout: use `golden accept`")
+    folder = find_baselines_folder(manifest.path, manifest.workspace_root).resolve()
+    edited = [path for path in checkout.dirty_files if not (checkout.root / path).resolve().is_relative_to(folder)]
+    if edited:
+        named = name_some([*map(show_path, edited)], _MOST_NAMED)
+        raise BaselineError(
+            f"the checkout has uncommitted edits ({named}): commit them and run the gate again, or use `golden accept`"
+        )
+
+
+def check_reason(reason: str) -> str:
+    """Return a reason as one line.
+
+    Raises:
+        BaselineError: it is blank, or too long.
+    """
+    told = " ".join(reason.split())
+    if not told:
+        raise BaselineError("say in a sentence why this is right: --reason 'rounding was wrong before'")
+    if len(told) > _LONGEST_REASON:
+        raise BaselineError(f"the reason has {len(told)} characters; {_LONGEST_REASON} are enough")
+    return told
+
+
+def _cell(text: str) -> str:
+    shown = show_path(" ".join(text.split())).replace("|", "\\|")
+    return shown if len(shown) <= _LONGEST_CELL or shown == text else f"{shown[:_LONGEST_CELL]}..."
+
+
+def check_origin(run: WaitingRun, root: Path) -> None:
+    """Make sure that outputs of another machine belong to the commit that is checked out.
+
+    Raises:
+        BaselineError: they come from another commit.
+    """
+    head = read_checkout(root).commit
+    known = (run.origin.commit, *run.origin.parents)
+    if head is not None and run.origin.commit is not None and head not in known:
+        raise BaselineError(
+            f"the outputs of {run.project} come from commit {run.origin.commit[:_SHORT]}, and {head[:_SHORT]} is checked out here: "
+            f"check out the commit that CI ran, then accept them"
+        )
+
+
+@contextmanager
+def open_artifact(place: Path) -> Iterator[WaitingFolder]:
+    """Yield what waits in an artifact of CI: a folder, or the zip file that was downloaded.
+
+    Raises:
+        BaselineError: it is neither, or nothing waits in it.
+    """
+    with TemporaryDirectory(prefix="golden-waiting-") as name:
+        folder = place if place.is_dir() else _unpack(place, Path(name))
+        candidates = (folder, folder / WAITING_FOLDER, folder / STATE_FOLDER / WAITING_FOLDER)
+        found = next((one for one in candidates if WaitingFolder(one).list_projects()), None)
+        if found is None:
+            raise BaselineError(f"{place} holds no outputs that wait: it has no PROJECT/{RECORD_NAME}")
+        yield WaitingFolder(found)
+
+
+def _unpack(place: Path, folder: Path) -> Path:
+    """Take out of a zip file what can be part of a waiting project, and nothing else."""
+    try:
+        with ZipFile(place) as packed:
+            for member in packed.infolist():
+                *_, project, name = ("", "", *member.filename.split("/"))
+                if project in {"", ".", ".."} or not (name == RECORD_NAME or COPY_NAME.fullmatch(name)):
+                    continue
+                target = folder / project
+                target.mkdir(exist_ok=True)
+                with packed.open(member) as source, (target / name).open("wb") as file:
+                    copyfileobj(source, file)
+    except (OSError, BadZipFile, RuntimeError, NotImplementedError) as error:
+        raise BaselineError(f"{place} is no folder and no zip file that can be read: {error}") from None
+    return folder
