@@ -29,13 +29,13 @@ from pytest_golden.compare.opening import (
     read_raw_chunks,
     read_size,
 )
-from pytest_golden.compare.showing import NOT_SHOWN, compose, find_first_difference
+from pytest_golden.compare.showing import NOT_SHOWN, compose, describe_broken, find_first_difference
 from pytest_golden.compare.tables.compare_tables import compare_tables
 from pytest_golden.compare.text.compare_texts import compare_text
 from pytest_golden.errors import GoldenError
-from pytest_golden.gateway.content import lstat_below
+from pytest_golden.gateway.content import find_texts, lstat_below
 from pytest_golden.regression.model import ReasonKind
-from pytest_golden.regression.wording import count_of, show_path
+from pytest_golden.regression.wording import count_of, describe_texts, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -114,14 +114,26 @@ def _compare(
     warn: Callable[[str], None],
 ) -> Mismatch | None:
     comparison = choose_comparison(actual.path, declared)
+    broken = _check_texts(declared, actual)
+    if broken:
+        return Mismatch(ReasonKind.RULE_BROKEN, describe_broken(shown_as, broken))
     if comparison == "exists":
-        return check_existence(declared, actual, shown_as=shown_as)
+        mismatch = check_existence(declared, actual, shown_as=shown_as)
+        if mismatch is not None or not declared.has_value_rules:
+            return mismatch
+        return compare_tables(declared, actual, None, shown_as=shown_as, redact=redact, warn=warn)
     if comparison == "table":
         return compare_tables(declared, actual, baseline, shown_as=shown_as, redact=redact, warn=warn)
     if baseline is None:
         raise UnreadableError(Side.BASELINE, "is missing")
     if has_equal_bytes(actual, baseline) or (is_archive(actual) and has_equal_content(actual, baseline)):
         return None
+    return _compare_content(comparison, declared, actual, baseline, shown_as, redact)
+
+
+def _compare_content(
+    comparison: str, declared: DeclaredOutput, actual: Content, baseline: Content, shown_as: str, redact: Redact
+) -> Mismatch | None:
     if comparison == "text":
         return compare_text(declared, actual, baseline, shown_as=shown_as, redact=redact)
     if comparison == "json":
@@ -385,6 +397,18 @@ def _write_marks(row: bytes, other: bytes) -> str:
 
 def _write_size(part: _Part) -> str:
     return f"{'' if part.is_whole else 'more than '}{count_of(part.size_bytes, 'byte')}"
+
+
+def _check_texts(declared: DeclaredOutput, actual: Content) -> list[str]:
+    """Return how a file breaks the rules on its text.
+
+    Raises:
+        UnreadableError: it cannot be read.
+    """
+    if not (declared.contains or declared.not_contains):
+        return []
+    found = find_texts(read_chunks(actual), (*declared.contains, *declared.not_contains))
+    return describe_texts(declared.contains, declared.not_contains, found)
 
 
 def check_existence(declared: DeclaredOutput, actual: Content, *, shown_as: str) -> Mismatch | None:

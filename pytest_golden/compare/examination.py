@@ -197,7 +197,7 @@ class OutputExamination(Examination):
             self._acceptance.discard()
 
     def _accept(self, result: GoldenProjectResult, acceptance: Acceptance) -> GoldenProjectResult:
-        against = [reason for reason in result.reasons if reason.kind not in OUTPUT_KINDS]
+        against = [reason for reason in result.reasons if reason.kind not in OUTPUT_KINDS - LACKING_KINDS]
         if against or self._is_incomplete or result.status not in {ResultStatus.PASSED, ResultStatus.FAILED}:
             return result
         if not self._project.outputs:

@@ -159,7 +159,8 @@ class OutputKeeping:
     def _find_refusal(self, result: GoldenProjectResult, found: Iterable[OutputFinding]) -> str | None:
         """Say why nothing of the run may be accepted: it failed for something else too, or it is incomplete."""
         # Outputs may be accepted of a run that was slow: its duration is not accepted with them.
-        other = (one for one in result.reasons if one.kind not in {*OUTPUT_KINDS, ReasonKind.SLOWDOWN})
+        known = {*OUTPUT_KINDS, ReasonKind.SLOWDOWN} - {ReasonKind.RULE_BROKEN}
+        other = (one for one in result.reasons if one.kind not in known)
         against = next((one.headline for one in other), None)
         if against is not None:
             return f"the run failed also for something else: {against}"

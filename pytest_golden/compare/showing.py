@@ -39,6 +39,13 @@ def compose(headline: str, lines: Iterable[str] = ()) -> str:
     return "\n".join(kept)
 
 
+def describe_broken(shown_as: str, broken: Sequence[str]) -> str:
+    """Say which rules an output breaks: one in the first line, several below it."""
+    if len(broken) == 1:
+        return compose(f"{shown_as} breaks a rule: {broken[0]}")
+    return compose(f"{shown_as} breaks {len(broken)} rules: {broken[0]}, and more", broken)
+
+
 def show(text: str, *, show_blanks: bool = False) -> str:
     r"""Write a text in one line: what is not printable as an escape, bytes that are no text as `\xff`.
 

@@ -14,7 +14,7 @@ from pytest_golden.gateway.model import WrittenFile
 from pytest_golden.storage.folder import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
 #: Where what starts a script is looked for.
@@ -41,6 +41,19 @@ def lstat_below(root: str, relative: str) -> os.stat_result | None:
         if found is None or not stat.S_ISDIR(found.st_mode):
             return None
     return lstat_or_none(os.path.join(path, name))
+
+
+def find_texts(chunks: Iterable[bytes], texts: Collection[str]) -> frozenset[str]:
+    """Return which texts are in what the chunks make together, as UTF-8."""
+    wanted = {text: text.encode("utf-8", "surrogateescape") for text in texts}
+    longest = max(map(len, wanted.values()), default=0)
+    found: set[str] = set()
+    kept = b""
+    for chunk in chunks:
+        seen = kept + chunk
+        found.update(text for text, raw in wanted.items() if text not in found and raw in seen)
+        kept = seen[-(longest - 1) :] if longest > 1 else b""
+    return frozenset(found)
 
 
 def is_content(found: os.stat_result | None) -> bool:

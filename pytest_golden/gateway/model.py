@@ -209,6 +209,7 @@ class PipelineOutcome(Shape):
     `stdout` and `stderr` are redacted and keep head and tail of what was printed (`stdout_bytes`, `stderr_bytes` in
     all). `sealed` tells that namespaces stood between the pipeline and the kernel, where a death by signal n is
     reported as exit code 128+n. `pattern_verdict` is the search for `specific_error:` over the whole output.
+    `found_texts` are those texts of `stdout:` and `stderr:` that are in the whole output; None where nothing was searched.
     `output_findings` are what `examine` found, where the gateway was given one. `coloured_lines` are those lines of both
     streams that were printed in colours, by what they are without.
     """
@@ -230,6 +231,7 @@ class PipelineOutcome(Shape):
     stdout_bytes: int = 0
     stderr_bytes: int = 0
     pattern_verdict: PatternVerdict | None = None
+    found_texts: Mapping[str, tuple[str, ...]] | None = None
     changed_underneath: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     command: tuple[str, ...] = ()

@@ -8,11 +8,13 @@ import subprocess
 import sys
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GatewayError, GoldenError
+from pytest_golden.gateway.content import find_texts
 from pytest_golden.gateway.execution import LOG_SHARE_BYTES, OUTCOME_SHARE_BYTES, keep_streams, write_log
 from pytest_golden.gateway.model import Ending, OutputFinding, PatternVerdict, PipelineOutcome, Problem, WriteSet
 from pytest_golden.gateway.own_network import explain_refused
@@ -39,6 +41,7 @@ SEARCH_SECONDS = 10.0
 
 _SEARCH_SCRIPT = Path(__file__).with_name("pattern_search_child.py")
 _MOST_NAMED = 5
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ def build_outcome(
         outcome,
         write_set=_redacted_write_set(outcome.write_set, redact),
         pattern_verdict=_search_expected(prepared, executed, readings),
+        found_texts=_find_texts(prepared, executed),
         trajectory=trace(outcome, readings, keeping.redactor, keeping.noted),
         warnings=tuple(map(redact, (*missed, *(warning for reading in readings for warning in reading.warnings)))),
     )
@@ -195,6 +199,18 @@ def _search_expected(prepared: Prepared, executed: Executed, readings: Sequence[
     steps = (step for reading in readings for step in reading.steps)
     errors = (str(step.metadata["error"]) for step in steps if step.metadata.get("error"))
     return search(expected.pattern, [executed.stderr, executed.stdout], errors)
+
+
+def _find_texts(prepared: Prepared, executed: Executed) -> dict[str, tuple[str, ...]] | None:
+    """Search the whole raw output for the texts that rules name."""
+    config = prepared.project.config
+    found = {}
+    for name, rules in (("stdout", config.stdout), ("stderr", config.stderr)):
+        if rules is not None:
+            with getattr(executed, name).open("rb") as stream:
+                chunks = iter(partial(stream.read, _CHUNK_BYTES), b"")
+                found[name] = tuple(sorted(find_texts(chunks, (*rules.contains, *rules.not_contains))))
+    return found or None
 
 
 def _write_log(executed: Executed, keeping: Keeping) -> str | None:

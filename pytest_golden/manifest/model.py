@@ -14,7 +14,7 @@ from functools import wraps
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pytest_golden.manifest import kinds
+from pytest_golden.manifest import kinds, value_kinds
 from pytest_golden.manifest.comparisons import COMPARISONS
 from pytest_golden.manifest.kinds import TEXT, as_key, declared, list_of, one_of, record_of, table_of
 from pytest_golden.manifest.rules import find_conflicts, find_output_conflicts
@@ -115,6 +115,36 @@ RETIRED_KEYS = table_of(RetiredProject)
 
 @refuse_wrong_arguments
 @dataclass(frozen=True)
+class Newest(Shape):
+    """How old the newest value of a column may be when the run ends."""
+
+    column: str = field(metadata=as_key(TEXT, "A column of times or days; without a zone they are in UTC."))
+    max_age: float = field(metadata=as_key(kinds.DURATION, "The greatest age of its newest value, such as 2d."))
+
+    def __post_init__(self) -> None:
+        check_fields(self, NEWEST_KEYS)
+
+
+NEWEST_KEYS = table_of(Newest)
+
+
+@refuse_wrong_arguments
+@dataclass(frozen=True)
+class TextRules(Shape):
+    """What a text must hold, and what it must not. The texts are searched as they are, and not as patterns."""
+
+    contains: tuple[str, ...] = declared((), list_of(TEXT, one_alone=True), "Texts that must be in it.")
+    not_contains: tuple[str, ...] = declared((), list_of(TEXT, one_alone=True), "Texts that must not be in it.")
+
+    def __post_init__(self) -> None:
+        check_fields(self, TEXT_RULE_KEYS)
+
+
+TEXT_RULE_KEYS = table_of(TextRules, needs_one_of=("contains", "not_contains"))
+
+
+@refuse_wrong_arguments
+@dataclass(frozen=True)
 class DeclaredOutput(Shape):
     """Files or tables that a pipeline must write and how they are compared with their baselines.
 
@@ -156,6 +186,38 @@ class DeclaredOutput(Shape):
     schema_only: bool = declared(False, kinds.FLAG, "table: compare the columns and their types, but no rows.")
     min_rows: int | None = declared(None, kinds.COUNT, "table: the least number of rows.")
     max_rows: int | None = declared(None, kinds.COUNT, "table: the greatest number of rows.")
+    not_null: tuple[str, ...] = declared(
+        (), list_of(TEXT, one_alone=True), "table, exists: columns in which every row has a value."
+    )
+    unique: tuple[str, ...] = declared(
+        (), list_of(TEXT, one_alone=True), "table, exists: columns in which no value stands twice."
+    )
+    between: Mapping[str, tuple[float | str | None, ...]] = field(
+        default_factory=FrozenDict,
+        hash=False,
+        metadata=as_key(
+            value_kinds.BETWEEN, "table, exists: the least and the greatest value of columns: {amount: [0, 1e6]}."
+        ),
+    )
+    accepted: Mapping[str, tuple[str, ...]] = field(
+        default_factory=FrozenDict,
+        hash=False,
+        metadata=as_key(
+            value_kinds.ACCEPTED, "table, exists: all values that columns may have: {status: [paid, open]}."
+        ),
+    )
+    newest: Newest | None = declared(
+        None, record_of(NEWEST_KEYS), "table, exists: how old the newest value of a column of times may be."
+    )
+    row_count_change: float | None = declared(
+        None, value_kinds.SHARE, "table with schema_only: how far the rows may differ from the baseline's, such as 10%."
+    )
+    contains: tuple[str, ...] = declared(
+        (), list_of(TEXT, one_alone=True), "text, exists: texts that must be in the file."
+    )
+    not_contains: tuple[str, ...] = declared(
+        (), list_of(TEXT, one_alone=True), "text, exists: texts that must not be in the file."
+    )
     table: str | None = declared(
         None,
         TEXT,
@@ -186,7 +248,13 @@ class DeclaredOutput(Shape):
     max_bytes: int | None = declared(None, kinds.BYTES, "exists: the greatest size.")
 
     def __post_init__(self) -> None:
-        check_fields(self, OUTPUT_KEYS)
+        fields = check_fields(self, OUTPUT_KEYS)
+        fields["newest"] = None if self.newest is None else Newest(**fields["newest"])
+
+    @property
+    def has_value_rules(self) -> bool:
+        """Tell whether it has rules on the values of a table."""
+        return bool(self.not_null or self.unique or self.between or self.accepted or self.newest)
 
     @property
     def is_of_tables(self) -> bool:
@@ -325,6 +393,12 @@ class GoldenProjectConfig(Shape):
         list_of(record_of(OUTPUT_KEYS)),
         "Files that it must write, each compared with its baseline below golden_baselines.",
     )
+    stdout: TextRules | None = declared(
+        None, record_of(TEXT_RULE_KEYS), "What its standard output must hold, and what it must not."
+    )
+    stderr: TextRules | None = declared(
+        None, record_of(TEXT_RULE_KEYS), "What its standard error must hold, and what it must not."
+    )
     max_slowdown: float | None = declared(
         None, kinds.FACTOR, "How many times the median of its own recent passes it may take. null: no limit."
     )
@@ -337,6 +411,8 @@ class GoldenProjectConfig(Shape):
         fields["set_env"] = FrozenDict(self.set_env)
         fields["mounts"] = tuple(Mount(**mount) for mount in fields["mounts"])
         fields["outputs"] = tuple(DeclaredOutput(**output) for output in fields["outputs"])
+        for name in ("stdout", "stderr"):
+            fields[name] = None if fields[name] is None else TextRules(**fields[name])
         fields["quarantine"] = None if self.quarantine is None else Quarantine(**fields["quarantine"])
 
     @property

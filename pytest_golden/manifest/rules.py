@@ -137,6 +137,7 @@ def find_output_conflicts(fields: Mapping[str, Any]) -> list[Finding]:
         *_rules_of_another_kind(fields),
         *_secret_without_baseline(fields),
         *_empty_ranges(fields),
+        *_needless_change(fields),
     ]
 
 
@@ -187,6 +188,12 @@ def _empty_ranges(fields: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding((low,), f"{least} is more than {high}, {most}; nothing could meet both")
 
 
+def _needless_change(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    if fields.get("row_count_change") is not None and not fields.get("schema_only"):
+        told = "row_count_change is for schema_only: true, since otherwise every row is compared; write that too"
+        yield Finding(("row_count_change",), told)
+
+
 def _is_said(value: Any) -> bool:
     # A value that equals the default asks for nothing. 0 rows or bytes are a bound, and only those numbers are ints here.
-    return value is not None and (value not in (False, (), 0.0) or (isinstance(value, int) and value is not False))
+    return value is not None and (value not in (False, (), {}, 0.0) or (isinstance(value, int) and value is not False))

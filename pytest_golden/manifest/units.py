@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from yaml.resolver import Resolver
 
 # For the JSON Schema: the same forms, without their bounds.
-DURATION_FORM = r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s|m|h)?\s*$"
+DURATION_FORM = r"^\s*[0-9]+(\.[0-9]+)?\s*(ms|s|m|h|d)?\s*$"
 SIZE_FORM = r"^\s*[0-9]+(\.[0-9]+)?\s*(([kKmMgGtT][iI]?)?[bB])?\s*$"
 LONGEST_PATH: Final = 1000
 
@@ -26,7 +26,7 @@ _FLOAT = re.compile(r"[-+]?[0-9]{1,18}\.[0-9]*(?:[eE][-+][0-9]+)?|\.[0-9]+(?:[eE
 
 _LONGEST_SECONDS = 366 * 24 * 3600
 _LARGEST_BYTES = 2**63 - 1
-_SECONDS = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
+_SECONDS = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600), "d": Fraction(86400)}
 _BYTES = {"b": 1} | {
     f"{prefix}{end}": base**power
     for power, prefix in enumerate("kmgt", start=1)
@@ -118,7 +118,7 @@ def show(value: Any) -> str:
 
 
 def parse_duration(value: Any) -> float:
-    """Read a duration in seconds: a number, or text with the unit ms, s, m or h (none means seconds).
+    """Read a duration in seconds: a number, or text with the unit ms, s, m, h or d (none means seconds).
 
     Raises:
         ValueError: it is not a duration, not above 0, or longer than 366 days.

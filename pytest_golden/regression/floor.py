@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.manifest.comparisons import comparison_of_pattern
 from pytest_golden.redaction.redactor import redact
@@ -113,6 +113,7 @@ def _compare_floor(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterat
         yield Weakening(new.name, kind, message, old.unexpected_files, new.unexpected_files)
     yield from _longer_quarantine(old, new)
     yield from find_weaker_outputs(old, new)
+    yield from find_weaker_texts(old, new)
 
 
 def _list_texts(project: GoldenProjectConfig) -> tuple[tuple[str, WeakeningKind, object], ...]:
@@ -212,6 +213,15 @@ def _longer_quarantine(old: GoldenProjectConfig, new: GoldenProjectConfig) -> It
     yield Weakening(new.name, WeakeningKind.QUARANTINE, message, was, until)
 
 
+def find_weaker_texts(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
+    """Yield what `stdout:` and `stderr:` ask no more."""
+    for stream in ("stdout", "stderr"):
+        was, now = getattr(old, stream), getattr(new, stream)
+        if was is not None:
+            for told in _lost_items(was, now, ("contains", "not_contains")):
+                yield Weakening(new.name, WeakeningKind.OUTPUT, f"{stream}: {told}")
+
+
 def find_weaker_outputs(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterator[Weakening]:
     """Yield the weakenings of one project's outputs, in the order of the base. Outputs with the same `path` are compared."""
     then, now = _by_place(old.outputs), _by_place(new.outputs)
@@ -257,6 +267,7 @@ def _find_allowed_files(old: GoldenProjectConfig, new: GoldenProjectConfig) -> I
 
 
 def _compare_output(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
+    yield from _loosened_rules(name, old, new)
     was, now = _comparison(old), _comparison(new)
     for rule in ("tables", "dbt"):
         lost = [] if old.table else [pattern for pattern in getattr(old, rule) if pattern not in getattr(new, rule)]
@@ -274,6 +285,66 @@ def _compare_output(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iter
         return
     yield from _gained_exceptions(name, old, new)
     yield from _raised_tolerances(name, old, new)
+
+
+def _loosened_rules(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
+    """Yield the rules on values and texts that ask less, or are gone."""
+    for told in _lost_items(old, new, ("not_null", "unique", "contains", "not_contains")):
+        yield _weaker(name, old.shown, told, None, None)
+    for column, (low, high) in old.between.items():
+        now = new.between.get(column)
+        if now is None:
+            yield _weaker(name, old.shown, f"between lost {redact(column)}: bring it back", redact(column), None)
+        elif now != (low, high) and (_is_wider(low, now[0], -1) or _is_wider(high, now[1], 1)):
+            was, becomes = _show_bounds((low, high)), _show_bounds(now)
+            yield _weaker(
+                name, old.shown, f"between was widened for {redact(column)} from {was} to {becomes}", was, becomes
+            )
+    for column, values in old.accepted.items():
+        now_accepted = new.accepted.get(column)
+        gained = [redact(value) for value in now_accepted or () if value not in values]
+        if now_accepted is None:
+            yield _weaker(name, old.shown, f"accepted lost {redact(column)}: bring it back", redact(column), None)
+        elif gained:
+            yield _weaker(
+                name, old.shown, f"accepted gained {', '.join(gained)} for {redact(column)}", None, ", ".join(gained)
+            )
+    yield from _raised_allowances(name, old, new)
+
+
+def _raised_allowances(name: str, old: DeclaredOutput, new: DeclaredOutput) -> Iterator[Weakening]:
+    was, now = old.row_count_change, new.row_count_change
+    if was is not None and new.schema_only and (now is None or now > was):
+        after = "none" if now is None else f"{now:.6g}"
+        yield _weaker(name, old.shown, f"row_count_change was raised from {was:.6g} to {after}", f"{was:.6g}", after)
+    if old.newest is None:
+        return
+    before = f"{redact(old.newest.column)} in {old.newest.max_age:g} seconds"
+    if new.newest is None or new.newest.column != old.newest.column or new.newest.max_age > old.newest.max_age:
+        after = "none" if new.newest is None else f"{redact(new.newest.column)} in {new.newest.max_age:g} seconds"
+        yield _weaker(name, old.shown, f"newest was loosened from {before} to {after}", before, after)
+
+
+def _lost_items(old: Any, new: Any, rules: Iterable[str]) -> Iterator[str]:
+    for rule in rules:
+        lost = [redact(item) for item in getattr(old, rule) if item not in getattr(new, rule, ())]
+        if lost:
+            yield f"{rule} lost {', '.join(lost)}: bring it back"
+
+
+def _is_wider(was: float | str | None, now: float | str | None, sign: int) -> bool:
+    """Tell whether a bound lets more through; `sign` is 1 for the upper one. A bound of another type may do so."""
+    if was is None or was == now:
+        return False
+    if isinstance(was, float) and isinstance(now, float):
+        return sign * now > sign * was
+    if isinstance(was, str) and isinstance(now, str):
+        return (now > was) if sign > 0 else (now < was)
+    return True
+
+
+def _show_bounds(bounds: Sequence[float | str | None]) -> str:
+    return f"[{', '.join('null' if one is None else f'{one:g}' if isinstance(one, float) else one for one in bounds)}]"
 
 
 def _comparison(output: DeclaredOutput) -> str:

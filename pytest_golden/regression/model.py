@@ -43,6 +43,7 @@ class ReasonKind(StrEnum):
     OUTPUT_MISSING = "output_missing"
     OUTPUT_UNREADABLE = "output_unreadable"
     OUTPUT_DIFFERS = "output_differs"
+    RULE_BROKEN = "rule_broken"
     SLOWDOWN = "slowdown"
 
     PATH_NOT_FOUND = "path_not_found"
@@ -101,10 +102,11 @@ OUTPUT_KINDS = frozenset(
         ReasonKind.OUTPUT_MISSING,
         ReasonKind.OUTPUT_UNREADABLE,
         ReasonKind.OUTPUT_DIFFERS,
+        ReasonKind.RULE_BROKEN,
     }
 )
 #: If a result has one of these, no output of the project becomes a baseline.
-LACKING_KINDS = frozenset({ReasonKind.OUTPUT_MISSING, ReasonKind.OUTPUT_UNREADABLE})
+LACKING_KINDS = frozenset({ReasonKind.OUTPUT_MISSING, ReasonKind.OUTPUT_UNREADABLE, ReasonKind.RULE_BROKEN})
 
 
 @dataclass(frozen=True, slots=True)

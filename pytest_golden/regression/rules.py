@@ -128,7 +128,9 @@ def _find_all(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterato
     yield from _find_problems(outcome)
     if outcome.ending is Ending.EXITED:
         if outcome.problem is not Problem.BEFORE_FAILED:
-            yield from _judge_run(project.expected, outcome)
+            run = tuple(_judge_run(project.expected, outcome))
+            yield from run
+            yield from () if run else _judge_texts(project, outcome)
             yield from map(_finding_of_output, outcome.output_findings)
             yield from _find_unexpected_files(project, outcome)
         return
@@ -145,6 +147,24 @@ def _judge_run(expected: ExpectedOutcome, outcome: PipelineOutcome) -> Iterator[
     if outcome.problem is Problem.AFTER_FAILED:
         after = _blame_after(outcome)
         yield after._replace(status=_worst(own)) if own else after
+
+
+def _judge_texts(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Iterator[Finding]:
+    """Judge what the pipeline printed; a plugged-in gateway need not have searched the whole of it."""
+    for name, rules in (("stdout", project.stdout), ("stderr", project.stderr)):
+        if rules is None:
+            continue
+        texts = (*rules.contains, *rules.not_contains)
+        told = getattr(outcome, name)
+        found = [text for text in texts if text in told]
+        if outcome.found_texts is not None:
+            found = list(outcome.found_texts.get(name, ()))
+        broken = wording.describe_texts(rules.contains, rules.not_contains, found)
+        if broken:
+            yield _failed(
+                ReasonKind.RULE_BROKEN,
+                f"{name} breaks {'a rule' if len(broken) == 1 else 'rules'}: {'; '.join(broken)}",
+            )
 
 
 def _blame_after(outcome: PipelineOutcome) -> Finding:

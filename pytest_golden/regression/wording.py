@@ -7,11 +7,12 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 _KEPT_BYTES = 4096
 _SEALED_SIGNALS = range(129, 160)
 _MOST_OF_PATTERN = 40
+_MOST_OF_TEXT = 100
 _QUOTED_PATTERN = re.compile(r"(?<=`specific_error:).*?(?=`(?:\W|$))", re.DOTALL)
 
 
@@ -33,6 +34,17 @@ def format_elapsed(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes}m {rest:02d}s"
     return f"{minutes // 60}h {minutes % 60:02d}m"
+
+
+def describe_texts(contains: Iterable[str], not_contains: Iterable[str], found: Collection[str]) -> list[str]:
+    """Say which texts are missing, and which are there that must not be."""
+    missing = [f"`{_cut_text(text)}` is not in it" for text in contains if text not in found]
+    return missing + [f"`{_cut_text(text)}` is in it, and must not be" for text in not_contains if text in found]
+
+
+def _cut_text(text: str) -> str:
+    told = " ".join(text.split())
+    return told if len(told) <= _MOST_OF_TEXT else f"{told[:_MOST_OF_TEXT]}..."
 
 
 def format_size(size_bytes: int) -> str:

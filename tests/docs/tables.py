@@ -53,6 +53,9 @@ _SPECIAL_TYPES = {
     "ignore_paths": "text or list of texts",
     "key": "text or list of texts",
     "ignore_columns": "text or list of texts",
+    **dict.fromkeys(("not_null", "unique", "contains", "not_contains"), "text or list of texts"),
+    **dict.fromkeys(("between", "accepted", "newest", "stdout", "stderr"), "mapping"),
+    "row_count_change": "percent",
 }
 _PLAIN_TYPES = {"string": "text", "boolean": "true or false", "integer": "whole number"}
 

@@ -254,6 +254,10 @@ def test_tolerances_are_numbers_in_any_form(written: str, tolerance: float) -> N
         "compare: json, masks: x, ignore_paths: [$.a], unordered: true, absolute_tolerance: 1, relative_tolerance: 1",
         "compare: table, key: a, ignore_columns: b, schema_only: true, min_rows: 1, max_rows: 2, absolute_tolerance: 1",
         "compare: exists, min_bytes: 1, max_bytes: 1",
+        "compare: exists, not_null: a, unique: [a, b], between: {a: [0, null], b: [2024-01-01, 2024-12-31]}, accepted: {c: [1, x, true]}",
+        "compare: table, schema_only: true, row_count_change: 10%, newest: {column: at, max_age: 2d}",
+        "compare: text, contains: a, not_contains: [b, c]",
+        "compare: exists, not_contains: b",
         "compare: bytes",
         "compare: image_size",
     ],
@@ -266,6 +270,26 @@ def test_a_rule_goes_with_its_comparison_whatever_the_suffix_is(rules: str) -> N
 @pytest.mark.parametrize(
     ("entry", "column", "part"),
     [
+        ("{path: a.csv, row_count_change: 10%}", 41, "row_count_change is for schema_only: true"),
+        (
+            "{path: a.csv, schema_only: true, row_count_change: ten}",
+            60,
+            "'ten' is no share; write it in percent, such as 10%",
+        ),
+        ("{path: a.csv, schema_only: true, row_count_change: -1}", 60, "-1 is no share"),
+        ("{path: a.csv, between: 3}", 32, "this must be a mapping, not 3; write it as {amount: [0, 1e6]}"),
+        ("{path: a.csv, between: {a: 3}}", 36, "this must be two bounds such as [0, 1e6] or [2024-01-01, null], not 3"),
+        ("{path: a.csv, between: {a: [3]}}", 36, "this must be two bounds"),
+        ("{path: a.csv, between: {a: [null, null]}}", 36, "has no bound"),
+        ("{path: a.csv, between: {a: [3, 2]}}", 36, "the first bound, 3.0, is above the second, 2.0"),
+        ("{path: a.csv, between: {a: [3, 2024-01-01]}}", 36, "one bound is a number and the other a time"),
+        ("{path: a.csv, between: {a: [x, 2]}}", 37, "'x' is no number, day or time"),
+        ("{path: a.csv, accepted: {a: x}}", 37, "this must be a list of values, not 'x'"),
+        ("{path: a.csv, accepted: {a: [null]}}", 38, "nulls are for not_null"),
+        ("{path: a.csv, newest: {column: a}}", 31, "the key max_age is missing"),
+        ("{path: a.csv, newest: {column: a, max_age: 2y}}", 52, "'2y' is not a duration"),
+        ("{path: a.json, not_null: [x]}", 34, "not_null is for compare: table or compare: exists"),
+        ("{path: a.csv, contains: [x]}", 33, "contains is for compare: text or compare: exists"),
         ("{path: a.txt, key: id}", 28, "key is for compare: table, and this output is text; write that, or remove key"),
         ("{path: a.csv, compare: text, key: id}", 43, "key is for compare: table, and this output is text"),
         ("{path: a.csv, compare: text, min_rows: 0}", 48, "min_rows is for compare: table"),
@@ -421,6 +445,9 @@ _TABLES = st.builds(
     schema_only=st.booleans(),
     min_rows=st.none() | st.integers(0, 5),
     max_rows=st.none() | st.integers(5, 9),
+    between=st.sampled_from([{}, {"a": (0.5, None)}, {"b": ("2024-01-01", "2024-01-02")}]),
+    accepted=st.sampled_from([{}, {"a": ("1", "x", "true")}]),
+    newest=st.none() | st.just({"column": "at", "max_age": 60.0}),
 )
 
 

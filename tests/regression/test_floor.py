@@ -229,6 +229,54 @@ def compare_outputs(old: dict[str, Any], new: dict[str, Any]) -> tuple[Weakening
         ("output", {"key": ["id"]}, {"key": ["id", "day"]}, "key changed from id to id, day"),
         ("output", {"key": ["id"]}, {}, "key changed from id to none"),
         ("output", {"compare": "json"}, {"compare": "text", "masks": ["a"]}, "masks gained a"),
+        ("output", {"not_null": ["a", "b"]}, {"not_null": ["b"]}, "not_null lost a: bring it back"),
+        ("output", {"unique": ["a"]}, {}, "unique lost a: bring it back"),
+        ("output", {"between": {"a": [0, 1]}}, {}, "between lost a: bring it back"),
+        (
+            "output",
+            {"between": {"a": [0, 1]}},
+            {"between": {"a": [0, 2]}},
+            "between was widened for a from [0, 1] to [0, 2]",
+        ),
+        (
+            "output",
+            {"between": {"a": [0, 1]}},
+            {"between": {"a": [None, 1]}},
+            "between was widened for a from [0, 1] to [null, 1]",
+        ),
+        (
+            "output",
+            {"between": {"a": ["2024-01-01", None]}},
+            {"between": {"a": ["2023-01-01", None]}},
+            "between was widened for a from [2024-01-01, null] to [2023-01-01, null]",
+        ),
+        ("output", {"accepted": {"a": ["x"]}}, {"accepted": {"a": ["x", "y"]}}, "accepted gained y for a"),
+        ("output", {"accepted": {"a": ["x"]}}, {}, "accepted lost a: bring it back"),
+        (
+            "output",
+            {"newest": {"column": "a", "max_age": "1d"}},
+            {"newest": {"column": "a", "max_age": "2d"}},
+            "newest was loosened from a in 86400 seconds to a in 172800 seconds",
+        ),
+        (
+            "output",
+            {"newest": {"column": "a", "max_age": "1h"}},
+            {},
+            "newest was loosened from a in 3600 seconds to none",
+        ),
+        (
+            "output",
+            {"schema_only": True, "row_count_change": "10%"},
+            {"schema_only": True, "row_count_change": "20%"},
+            "row_count_change was raised from 0.1 to 0.2",
+        ),
+        ("output", {"compare": "text", "contains": ["a"]}, {"compare": "text"}, "contains lost a: bring it back"),
+        (
+            "output",
+            {"compare": "exists", "not_contains": ["a", "b"]},
+            {"compare": "bytes"},
+            "not_contains lost a, b: bring it back",
+        ),
     ],
 )
 def test_a_loosened_rule_is_a_weakening(kind: str, old: dict[str, Any], new: dict[str, Any], message: str) -> None:
@@ -298,6 +346,11 @@ def test_baselines_of_tables_are_those_of_their_entry() -> None:
         ({"max_rows": 5}, {"max_rows": 4, "min_rows": 1}),
         ({"absolute_tolerance": 0.5, "unordered": True, "ignore_columns": ["a"]}, {}),
         ({"key": ["a", "b"]}, {"key": ["b", "a"]}),
+        ({"between": {"a": [0, None]}}, {"between": {"a": [1, 5], "b": [0, 1]}}),
+        ({"accepted": {"a": ["x", "y"]}}, {"accepted": {"a": ["y"]}, "not_null": ["a"], "unique": ["a"]}),
+        ({"newest": {"column": "a", "max_age": "2d"}}, {"newest": {"column": "a", "max_age": "1d"}}),
+        ({"schema_only": True, "row_count_change": "10%"}, {"row_count_change": None}),
+        ({"compare": "text", "contains": ["a"]}, {"compare": "text", "contains": ["a", "b"], "not_contains": ["c"]}),
     ],
 )
 def test_a_tightened_rule_is_nothing(old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -322,6 +375,27 @@ def test_what_the_suffix_of_each_file_decides_may_be_any_comparison(
     old: str | None, new: str | None, is_weaker: bool
 ) -> None:
     assert bool(compare_outputs({"path": "out/*", "compare": old}, {"path": "out/*", "compare": new})) is is_weaker
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_less_asked_of_what_is_printed_is_a_weakening(stream: str) -> None:
+    def make(**rules: Any) -> Manifest:
+        given: dict[str, Any] = {stream: rules} if rules else {}
+        return Manifest((GoldenProjectConfig("sales", "a.sh", **given),), Path("/w"))
+
+    old = make(contains=["rows"], not_contains=["failed", "password=hunter2hunter2"])
+    for new, message in (
+        (
+            make(contains=["rows"], not_contains=["password=hunter2hunter2"]),
+            f"{stream}: not_contains lost failed: bring it back",
+        ),
+        (make(), f"{stream}: contains lost rows: bring it back"),
+    ):
+        found = find_weakenings(old, new, not_run={})
+        assert message in [weakening.message for weakening in found]
+        assert "hunter2" not in str([weakening.to_dict() for weakening in found])
+    assert find_weakenings(old, old, not_run={}) == ()
+    assert find_weakenings(make(contains=["a"]), make(contains=["a", "b"], not_contains=["c"]), not_run={}) == ()
 
 
 def test_an_output_that_is_gone_is_a_weakening_and_a_new_one_is_nothing() -> None:

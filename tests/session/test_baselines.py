@@ -284,3 +284,35 @@ def test_second_run_that_fails_is_a_warning(workspace: Workspace) -> None:
     accepting = workspace.run("--golden-update")
     assert accepting.ret == pytest.ExitCode.OK
     assert "did not end as expected: its baselines may not hold tomorrow" in accepting.stdout.str()
+
+
+def test_what_is_printed_is_judged_by_rules_over_the_whole_of_it(workspace: Workspace) -> None:
+    noise = "python3 -c \"print('x' * 3000000)\""
+    script = f"echo 3 rows loaded; {noise}; echo failed tasks: 2; {noise}; echo oops >&2"
+    rules = {"stdout": {"contains": ["rows loaded", "all done"], "not_contains": ["failed tasks"]}}
+    workspace.declare(
+        {"name": "luigi", "script": script, **rules, "stderr": {"not_contains": ["oops"]}},
+        {"name": "good", "script": script, "stdout": {"contains": ["rows loaded", "failed tasks"]}},
+        {"name": "ends_badly", "script": f"{script}; exit 3", **rules},
+    )
+    result = workspace.run()
+    told = result.stdout.str()
+    assert "stdout breaks rules: `all done` is not in it; `failed tasks` is in it, and must not be" in told
+    assert "stderr breaks a rule: `oops` is in it, and must not be" in told
+    assert "PASSED  good" in told
+    assert told.count("breaks rules") == told.count("breaks rules: `all done`")
+    assert "exit code 3, expected 0" in told
+
+
+def test_nothing_is_accepted_of_a_run_that_breaks_a_rule(workspace: Workspace) -> None:
+    declare(workspace, stdout={"contains": ["done"]})
+    result = workspace.run("--golden-update")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert not baseline(workspace).exists()
+    declare(workspace, outputs=[{"path": "out/*.txt", "contains": ["20"]}])
+    result = workspace.run("--golden-update")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert not baseline(workspace).exists()
+    declare(workspace, outputs=[{"path": "out/*.txt", "contains": ["10"]}])
+    assert workspace.run("--golden-update").ret == pytest.ExitCode.OK
+    assert baseline(workspace).exists()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from pytest_golden.compare.opening import Content, Mismatch, Side, UnreadableError
-from pytest_golden.compare.showing import compose, quote_name, quote_names
+from pytest_golden.compare.showing import compose, describe_broken, quote_name, quote_names
 from pytest_golden.compare.tables import rows
 from pytest_golden.compare.tables.cause import compare_keyed, explain_repeated, explain_without_key
 from pytest_golden.compare.tables.cells import Cells
@@ -14,8 +14,16 @@ from pytest_golden.compare.tables.duckdb_engine import DuckDBUnusableError, Quer
 from pytest_golden.compare.tables.equality import NUMBER, WHOLE_NUMBER, Comparison, Equality, is_wide, part
 from pytest_golden.compare.tables.formats import read_table, read_whole
 from pytest_golden.compare.tables.matching import compare_as_texts, find_renamed, match_columns
-from pytest_golden.compare.tables.model import KeyRepeatedError, Pair, Table, TablesDifferError, Values
+from pytest_golden.compare.tables.model import (
+    KeyRepeatedError,
+    Pair,
+    RulesBrokenError,
+    Table,
+    TablesDifferError,
+    Values,
+)
 from pytest_golden.compare.tables.telling import describe, describe_place, list_difference
+from pytest_golden.compare.tables.value_rules import check_row_count, check_values
 from pytest_golden.gateway.table_difference import RenamedColumn, RetypedColumn, TableDifference
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.wording import count_of
@@ -72,6 +80,8 @@ def compare_tables(
                 warn(f"{shown_as}: {written}")
     except DuckDBUnusableError as error:
         raise DuckDBUnusableError(f"{shown_as} cannot be compared as a table: {error}") from None
+    except RulesBrokenError as error:
+        return Mismatch(ReasonKind.RULE_BROKEN, describe_broken(shown_as, error.broken))
     except KeyRepeatedError as error:
         headline, details = describe_repeated(error, cells)
         return Mismatch(ReasonKind.OUTPUT_DIFFERS, compose(f"{shown_as} {headline}", details))
@@ -89,11 +99,16 @@ def _compare(engine: Engine, declared: DeclaredOutput, actual: Content, baseline
     """
     here = read_table(engine, actual, header=declared.header)
     _check_row_range(declared, here)
+    try:
+        check_values(engine, declared, here, cells)
+    except QueryError as error:
+        raise UnreadableError(here.side, describe_trouble(error, here.format, None)) from None
     if baseline is None:
         _check_alone(engine, declared, here)
         return ""
     there = read_table(engine, baseline, header=declared.header)
     tables = (here, there)
+    check_row_count(declared, here, there)
     if here.delimiter and there.delimiter and here.delimiter != there.delimiter:
         raise TablesDifferError(f"has fields parted by {here.delimiter!r}, its baseline by {there.delimiter!r}")
     match = match_columns(here, there, set(declared.ignore_columns) - set(declared.key))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.errors import GoldenError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_golden.compare.opening import Side
     from pytest_golden.gateway.table_difference import TableDifference
 
@@ -100,6 +102,14 @@ class RowDifferences:
     def __bool__(self) -> bool:
         """Tell whether anything differs."""
         return bool(self.differing or self.only_here or self.only_baseline)
+
+
+class RulesBrokenError(GoldenError):
+    """The output breaks rules on its values, each told in one sentence."""
+
+    def __init__(self, broken: Sequence[str]) -> None:
+        self.broken = tuple(broken)
+        super().__init__("; ".join(broken))
 
 
 class TablesDifferError(GoldenError):
