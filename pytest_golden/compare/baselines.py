@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import BaselineError
 from pytest_golden.regression.model import ReasonKind
-from pytest_golden.regression.unexpected import names_output
+from pytest_golden.regression.unexpected import RUN, find_run, names_output
 from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.manifest.model import DeclaredOutput, Manifest
 
 
@@ -167,6 +168,31 @@ def match_outputs(outputs: Sequence[DeclaredOutput], written: Iterable[str], kep
         tuple(entry for entry in outputs if id(entry) not in named),
         tuple(path for path in sorted(kept) if path not in compared),
     )
+
+
+def settle_runs(
+    outputs: Sequence[DeclaredOutput], written: WrittenFiles
+) -> tuple[WrittenFiles, list[tuple[DeclaredOutput, str]]]:
+    """Give files whose path holds the name of the run a stable one: `{run}` in its place, as in their entry's pattern.
+
+    Return what the run wrote by these names, and entries with what is wrong: `{run}` stands for one name in a run.
+    """
+    stable: dict[str, str] = {}
+    wrong = []
+    for entry in outputs:
+        found = {path: run for path in written.paths if (run := find_run(path, entry.path)) is not None}
+        values = sorted({value for value, _ in found.values()})
+        if len(values) > 1:
+            named = name_some([*map(show_path, values)], _MOST_NAMED)
+            told = f"{RUN} of `{show_path(entry.path)}` stands for one name, and this run wrote {len(values)}: {named}"
+            wrong.append((entry, told))
+        else:
+            stable |= {path: name for path, (_, name) in found.items()}
+    if not stable:
+        return written, wrong
+    exported = {**written.exported, **{name: written.locate(path) for path, name in stable.items()}}
+    paths = tuple(sorted({stable.get(path, path) for path in written.paths}))
+    return replace(written, paths=paths, exported=exported), wrong
 
 
 def find_unused_baselines(manifest: Manifest) -> Iterator[str]:

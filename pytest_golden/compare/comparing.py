@@ -252,12 +252,34 @@ def explain_unreadable(path: str, error: OSError) -> Mismatch:
     return Mismatch(ReasonKind.OUTPUT_UNREADABLE, f"{show_path(path)} cannot be compared: {error.strerror or error}")
 
 
+def find_moved(
+    missing: Sequence[str], new: Sequence[str], written: WrittenFiles, baselines: ProjectBaselines
+) -> dict[str, str]:
+    """Return the new paths of outputs whose baselines have the same bytes as a file without a baseline."""
+    moved: dict[str, str] = {}
+    left = list(new)
+    for path in missing:
+        with suppress(OSError, UnreadableError):
+            baseline = baselines.find(path)
+            if baseline is None:
+                continue
+            accepted = Content(baseline, Side.BASELINE)
+            to = next(
+                (one for one in left if has_equal_bytes(Content(find_actual(written, one), Side.OUTPUT), accepted)),
+                None,
+            )
+            if to is not None:
+                moved[path] = to
+                left.remove(to)
+    return moved
+
+
 def explain_unmatched(entry: DeclaredOutput, written: Sequence[str]) -> Mismatch:
     """Say that an entry of `outputs:` names nothing that the run wrote, and what it did write instead."""
     if entry.database or entry.dbt:
         return Mismatch(ReasonKind.OUTPUT_MISSING, f"{entry.shown}: nothing was read")
     shown = show_path(entry.path)
-    is_pattern = any(sign in entry.path for sign in "*?[")
+    is_pattern = any(sign in entry.path for sign in "*?[{")
     told = f"nothing that this run wrote matches `{shown}`" if is_pattern else f"this run did not write {shown}"
     named = ", ".join(map(show_path, written[:_MOST_NAMED])) + (", ..." if len(written) > _MOST_NAMED else "")
     return Mismatch(ReasonKind.OUTPUT_MISSING, f"{told}; it wrote {named or 'nothing at all'}")

@@ -17,6 +17,7 @@ from pytest_golden.compare.baselines import (
     ProjectBaselines,
     describe_unused,
     match_outputs,
+    settle_runs,
 )
 from pytest_golden.errors import BaselineError
 from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _MOST_DIFFERENCES = 20
 # Of the tables behind the first, whose rows are all kept.
 _FEW_ROWS = 10
+_MOST_MOVED = 200
 _MOST_FINDINGS = 1000
 _MOST_HOURS_FROM_UTC = 14
 
@@ -175,7 +177,8 @@ class OutputExamination(Examination):
             return (OutputFinding(ReasonKind.BASELINE_UNREADABLE, str(error)),)
         with TemporaryDirectory(prefix="golden-tables-") as folder:
             exports = export_tables(self._project.outputs, written, Path(folder))
-            found = tuple(self._advise(tuple(self._examine(exports, kept, written, outcome))))
+            found = tuple(self._examine(exports, kept, written, outcome))
+            found = tuple(self._advise(tuple(self._tell_moved(found, written))))
         self._found = found
         self._is_incomplete = any(finding.kind in LACKING_KINDS for finding in found)
         rest = found[_MOST_FINDINGS:]
@@ -244,6 +247,8 @@ class OutputExamination(Examination):
         from pytest_golden.compare.comparing import explain_unmatched
 
         declared = self._project.outputs
+        written, wrong = settle_runs(declared, written)
+        yield from (OutputFinding(ReasonKind.OUTPUT_MISSING, told, entry.path) for entry, told in wrong)
         paths = _without_baselines(written, Path(os.path.realpath(self._baselines.folder)))
         if exports is not None:
             yield from (OutputFinding(told.kind, told.message, declared[at].shown) for at, told in exports.mismatches)
@@ -251,6 +256,7 @@ class OutputExamination(Examination):
         matched = match_outputs(declared, paths, kept)
         self._unused = matched.unused
         explained = [entry for at, entry in enumerate(declared) if exports is not None and exports.is_explained(at)]
+        explained += [entry for entry, _ in wrong]
         for entry in matched.unmatched:
             if any(entry is one for one in explained):
                 continue
@@ -311,6 +317,25 @@ class OutputExamination(Examination):
         self._noise.add(file.path)
         headline, *rest = mismatch.message.split("\n")
         return replace(mismatch, message="\n".join((headline, noise, *rest)))
+
+    def _tell_moved(self, found: Sequence[OutputFinding], written: WrittenFiles) -> Iterator[OutputFinding]:
+        """Yield the findings; a file that is missing says under which new path the same content is."""
+        missing = [one for one in found if one.kind == ReasonKind.OUTPUT_MISSING and one.path]
+        new = [one for one in found if one.kind == ReasonKind.BASELINE_MISSING and one.path]
+        if not missing or not new or max(len(missing), len(new)) > _MOST_MOVED:
+            yield from found
+            return
+        from pytest_golden.compare.comparing import find_moved
+
+        moved = find_moved([str(one.path) for one in missing], [str(one.path) for one in new], written, self._baselines)
+        for one in found:
+            to = moved.get(str(one.path)) if one.kind == ReasonKind.OUTPUT_MISSING else None
+            told = (
+                None
+                if to is None
+                else f"{show_path(str(one.path))} was moved to {show_path(to)}, with the same content"
+            )
+            yield one if told is None else replace(one, message=told)
 
     def _advise(self, found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
         """Yield the findings; the first one that can be accepted says how."""

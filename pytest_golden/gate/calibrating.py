@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pytest_golden.compare.baselines import match_outputs
+from pytest_golden.compare.baselines import match_outputs, settle_runs
 from pytest_golden.compare.calibration import Calibration, calibrate
 from pytest_golden.compare.examination import export_tables
 from pytest_golden.gateway.model import AgentRole, Permissions
@@ -142,13 +142,14 @@ class _Collector:
         if not self.outputs and self._draft is not None:
             self.outputs = self._draft(written.paths)
         self._folder.mkdir(parents=True, exist_ok=True)
+        written, _ = settle_runs(self.outputs, written)
         exports = export_tables(self.outputs, written, self._folder)
         written = written if exports is None else exports.add_to(written)
         for file in match_outputs(self.outputs, written.paths, ()).files:
             if not file.needs_baseline:
                 continue
-            if file.path in written.exported:
-                self.files[file.path] = written.exported[file.path]
+            if exports is not None and file.path in exports.files:
+                self.files[file.path] = exports.files[file.path]
                 continue
             copy = self._folder / file.path
             copy.parent.mkdir(parents=True, exist_ok=True)

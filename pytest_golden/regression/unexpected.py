@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.manifest.model import DeclaredOutput
 
+#: In a pattern of an output: the part of its paths that is another one in each run.
+RUN = "{run}"
 # Interpreters and tools leave these beside any program that they run.
 _NEVER_UNEXPECTED = (
     "**/__pycache__/**",
@@ -26,8 +28,8 @@ _NEVER_UNEXPECTED = (
     "**/.user.yml",
 )
 # The pieces of a pattern over paths, and the wildcards as regular expressions.
-_PIECE = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?|\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
-_MEANINGS = {"**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_PIECE = re.compile(r"\{run\}|\*\*/|/\*\*$|\*\*|\*|\?|\[[!^]?\]?[^\]]*\]|.", re.DOTALL)
+_MEANINGS = {"{run}": "[^/]+", "**/": "(?:.*/)?", "/**": "(?:/.*)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def find_unexpected(written: Iterable[str], patterns: Iterable[str]) -> tuple[str, ...]:
@@ -44,10 +46,31 @@ def is_named(path: str, pattern: str) -> bool:
     return path == pattern or _matcher(pattern).fullmatch(path) is not None
 
 
+def find_run(path: str, pattern: str) -> tuple[str, str] | None:
+    """Return what `{run}` of a pattern stands for in a path, and the path with `{run}` in its place.
+
+    None if the pattern has no `{run}`, or does not name the path, or `{run}` stands for different things.
+    """
+    if RUN not in pattern:
+        return None
+    found = _run_matcher(pattern).fullmatch(path)
+    if found is None:
+        return None
+    spans = [found.span(name) for name in found.groupdict()]
+    values = {path[start:end] for start, end in spans}
+    if len(values) > 1:
+        return None
+    stable = path
+    for start, end in reversed(spans):
+        stable = f"{stable[:start]}{RUN}{stable[end:]}"
+    return values.pop(), stable
+
+
 def names_output(output: DeclaredOutput, path: str) -> bool:
     """Tell whether an entry of `outputs:` names a file, or a table by the path that its baseline has."""
     if not output.is_of_tables:
-        return is_named(path, output.path)
+        # The baseline of a file with a stamp has `{run}` in its place.
+        return find_run(path, output.path) == (RUN, path) if RUN in output.path else is_named(path, output.path)
     place = f"{output.database[2:-1]}" if output.database else "dbt" if output.dbt else output.path
     folder, _, file = path.rpartition("/")
     table = file.removesuffix(".parquet")
@@ -72,6 +95,15 @@ def _is_any(table: str, patterns: Iterable[str], *, exactly: bool = False) -> bo
         if not exactly and (fnmatchcase(name, pattern) or ("." not in pattern and fnmatchcase(alone, pattern))):
             return True
     return False
+
+
+@lru_cache(maxsize=512)
+def _run_matcher(pattern: str) -> re.Pattern[str]:
+    plain = pattern.removeprefix("./").rstrip("/")
+    pieces = [
+        f"(?P<run{at}>[^/]+?)" if piece == RUN else _translate(piece) for at, piece in enumerate(_PIECE.findall(plain))
+    ]
+    return re.compile(f"{''.join(pieces)}(?:/.*)?", re.DOTALL)
 
 
 @lru_cache(maxsize=512)

@@ -90,6 +90,45 @@ def test_baseline_whose_output_a_pattern_no_longer_finds_is_missing(workspace: W
     assert kinds(result) == [("output_missing", "out/b.txt")]
 
 
+def test_files_of_a_stamped_folder_are_compared_under_a_stable_path(workspace: Workspace) -> None:
+    workspace.keep("plots/{run}/rmse.json", "1\n")
+    workspace.keep("plots/{run}/more/log.txt", "1\n")
+    script = "mkdir -p plots/{0}/more; echo {1} > plots/{0}/rmse.json; echo 1 > plots/{0}/more/log.txt"
+    named = "plots/{run}/**"
+    for stamp in ("2024-01-01", "2026-11-26"):
+        assert (
+            workspace.check(workspace.declare(script.format(stamp, 1), named, unexpected_files="fail")).status
+            is ResultStatus.PASSED
+        )
+    result = workspace.check(workspace.declare(script.format("other", 2), named, unexpected_files="fail"))
+    assert kinds(result) == [("output_differs", "plots/{run}/rmse.json")]
+    both = f"{script.format('a', 1)}; {script.format('b', 1)}"
+    result = workspace.check(workspace.declare(both, named, unexpected_files="fail"))
+    assert ("output_missing", "plots/{run}/**") in kinds(result)
+    assert "stands for one name, and this run wrote 2: a, b" in result.reasons[0].message
+    result = workspace.check(workspace.declare("true", named, unexpected_files="fail"))
+    assert ("output_missing", "plots/{run}/rmse.json") in kinds(result)
+
+
+def test_a_stamp_may_be_a_part_of_a_name_and_stand_twice(workspace: Workspace) -> None:
+    named = "{run}/report-{run}.txt"
+    workspace.keep("{run}/report-{run}.txt", "1\n")
+    for stamp in ("x", "a-b"):
+        script = f"mkdir {stamp}; echo 1 > {stamp}/report-{stamp}.txt"
+        assert workspace.check(workspace.declare(script, named)).status is ResultStatus.PASSED
+    result = workspace.check(workspace.declare("mkdir x; echo 1 > x/report-y.txt", named))
+    assert kinds(result) == [("output_missing", "{run}/report-{run}.txt")]
+
+
+def test_a_file_with_the_same_content_elsewhere_is_told_as_moved(workspace: Workspace) -> None:
+    workspace.keep("out/a.txt", "1\n")
+    workspace.keep("out/b.txt", "2\n")
+    result = workspace.check(workspace.declare("mkdir out; echo 1 > out/c.txt; echo 3 > out/d.txt", "out/*"))
+    told = {reason.path: reason.message for reason in result.reasons}
+    assert told["out/a.txt"] == "out/a.txt was moved to out/c.txt, with the same content"
+    assert told["out/b.txt"].startswith("out/b.txt has a baseline, and this run did not write it")
+
+
 def test_outputs_of_a_run_that_failed_say_nothing(workspace: Workspace) -> None:
     result = workspace.check(workspace.declare("echo 1 > a.txt; exit 3", "a.txt", "b.txt"))
     assert kinds(result) == [("exit_code", None)]

@@ -42,7 +42,9 @@ class Exports:
 
     def add_to(self, written: WrittenFiles) -> WrittenFiles:
         """Return what the run wrote with the tables as files."""
-        return replace(written, paths=tuple(sorted({*written.paths, *self.files})), exported=self.files)
+        return replace(
+            written, paths=tuple(sorted({*written.paths, *self.files})), exported={**written.exported, **self.files}
+        )
 
     def is_explained(self, position: int) -> bool:
         """Tell whether it is said already what is wrong with an entry."""

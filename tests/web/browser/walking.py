@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, ViewportSize
 
 PARTS = ("Gate runs", "Projects", "Journal", "Expectations", "Summary", "Signals", "Waiting", "Lessons", "Plans")
-ALL_PAGES = 17
+ALL_PAGES = 18
 WIDTHS: dict[str, ViewportSize] = {"phone": {"width": 390, "height": 844}, "desktop": {"width": 1280, "height": 900}}
 _RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 _IS_TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
