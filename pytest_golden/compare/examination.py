@@ -51,6 +51,8 @@ _MOST_DIFFERENCES = 20
 # Of the tables behind the first, whose rows are all kept.
 _FEW_ROWS = 10
 _MOST_MOVED = 200
+# One alone has no order.
+_FEWEST_ORDERED = 2
 _MOST_FINDINGS = 1000
 _MOST_HOURS_FROM_UTC = 14
 
@@ -178,7 +180,8 @@ class OutputExamination(Examination):
         with TemporaryDirectory(prefix="golden-tables-") as folder:
             exports = export_tables(self._project.outputs, written, Path(folder))
             found = tuple(self._examine(exports, kept, written, outcome))
-            found = tuple(self._advise(tuple(self._tell_moved(found, written))))
+            found = tuple(self._tell_moved(put_causes_first(found, exports, written), written))
+            found = tuple(self._advise(found))
         self._found = found
         self._is_incomplete = any(finding.kind in LACKING_KINDS for finding in found)
         rest = found[_MOST_FINDINGS:]
@@ -366,6 +369,43 @@ class OutputExamination(Examination):
         if self._unused:
             told.append(describe_unused(self._baselines.folder.name, self._baselines.name, self._unused))
         return replace(result, warnings=(*result.warnings, *told)) if told else result
+
+
+def put_causes_first(
+    found: Sequence[OutputFinding], exports: Exports | None, written: WrittenFiles
+) -> tuple[OutputFinding, ...]:
+    """Put those outputs first among several that differ from which the others follow.
+
+    The models of dbt are in the order of their graph, and one that is made of another that differs says so in place of its
+    own difference. Files are in the order in which they were written last.
+    """
+    differing = {str(one.path): one for one in found if one.kind == ReasonKind.OUTPUT_DIFFERS}
+    if len(differing) < _FEWEST_ORDERED:
+        return tuple(found)
+    upstream = exports.upstream if exports is not None else {}
+    causes = {path: [one for one in upstream.get(path, ()) if one in differing] for path in differing}
+    order = iter(sorted(differing, key=lambda path: (len(causes[path]), _find_time(written, path))))
+    ordered = []
+    for one in found:
+        if one.kind != ReasonKind.OUTPUT_DIFFERS:
+            ordered.append(one)
+            continue
+        path = next(order)
+        told = differing[path]
+        first = min(causes[path], key=lambda cause: len(causes[cause]), default=None)
+        if first is not None:
+            headline = told.message.partition("\n")[0]
+            told = replace(told, message=f"{headline}\nthis follows from {show_path(first)}, which differs too")
+        ordered.append(told)
+    return tuple(ordered)
+
+
+def _find_time(written: WrittenFiles, path: str) -> int:
+    """Return when a file was written last; 0 for a table."""
+    try:
+        return 0 if path in written.exported else written.locate(path).lstat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def export_tables(outputs: Sequence[DeclaredOutput], written: WrittenFiles, folder: Path) -> Exports | None:

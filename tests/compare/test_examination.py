@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_golden.compare.examination import BaselineKeeper, OutputExamination
+from pytest_golden.compare.examination import BaselineKeeper, OutputExamination, put_causes_first
+from pytest_golden.compare.tables.database_outputs import Exports
 from pytest_golden.gate.service import RegressionGuard, choose_keeping
-from pytest_golden.gateway.model import Ending, PipelineOutcome
+from pytest_golden.gateway.model import Ending, OutputFinding, PipelineOutcome
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.gateway.write_set import WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput, Mount
-from pytest_golden.regression.model import Reason, ResultStatus
+from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
 from pytest_golden.regression.rules import assess_outcome
 from tests.compare.conftest import kinds
 from tests.permissions import without_powers
@@ -127,6 +128,34 @@ def test_a_file_with_the_same_content_elsewhere_is_told_as_moved(workspace: Work
     told = {reason.path: reason.message for reason in result.reasons}
     assert told["out/a.txt"] == "out/a.txt was moved to out/c.txt, with the same content"
     assert told["out/b.txt"].startswith("out/b.txt has a baseline, and this run did not write it")
+
+
+def test_of_several_files_that_differ_the_one_written_first_comes_first(workspace: Workspace) -> None:
+    for name in ("a", "b", "c"):
+        workspace.keep(f"{name}.txt", "1\n")
+    script = "echo 2 > c.txt; sleep 0.05; echo 2 > a.txt; sleep 0.05; echo 1 > b.txt"
+    assert kinds(workspace.check(workspace.declare(script, "*.txt"))) == [
+        ("output_differs", "c.txt"),
+        ("output_differs", "a.txt"),
+    ]
+
+
+def test_what_follows_from_a_model_that_differs_says_so(tmp_path: Path) -> None:
+    def differs(path: str) -> OutputFinding:
+        return OutputFinding(ReasonKind.OUTPUT_DIFFERS, f"{path} differs\nin rows", path)
+
+    exports = Exports(dict.fromkeys("abcd", tmp_path), upstream={"a": ("b", "c", "z"), "b": ("c",), "c": (), "d": ()})
+    written = exports.add_to(WrittenFiles(tmp_path, (), str))
+    other = OutputFinding(ReasonKind.OUTPUT_MISSING, "x is missing", "x")
+    found = put_causes_first([differs("a"), other, differs("b"), differs("c"), differs("d")], exports, written)
+    assert [(one.path, one.message) for one in found] == [
+        ("c", "c differs\nin rows"),
+        ("x", "x is missing"),
+        ("d", "d differs\nin rows"),
+        ("b", "b differs\nthis follows from c, which differs too"),
+        ("a", "a differs\nthis follows from c, which differs too"),
+    ]
+    assert put_causes_first([differs("a"), other], exports, written) == (differs("a"), other)
 
 
 def test_outputs_of_a_run_that_failed_say_nothing(workspace: Workspace) -> None:

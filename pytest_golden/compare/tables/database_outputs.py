@@ -34,11 +34,15 @@ _KEPT = " !#$&'()+,-.;=@[]^_`{}~"
 
 @dataclass(slots=True)
 class Exports:
-    """What was read: files by their paths, the keys that dbt knows, and what is wrong with the entries at these positions."""
+    """What was read: files by their paths, the keys that dbt knows, and what is wrong with the entries at these positions.
+
+    `upstream` are the paths of what a model of dbt is made of.
+    """
 
     files: dict[str, Path] = field(default_factory=dict)
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
     mismatches: list[tuple[int, Mismatch]] = field(default_factory=list)
+    upstream: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def add_to(self, written: WrittenFiles) -> WrittenFiles:
         """Return what the run wrote with the tables as files."""
@@ -181,6 +185,7 @@ def _take_models(exports: Exports, models: Mapping[str, DbtModel], tables: Itera
             raise DatabaseError(f"{model.name}: {table.trouble}")
         path = f"dbt/{name_file(model.name)}"
         exports.files[path], exports.keys[path] = table.file, model.key
+        exports.upstream[path] = tuple(f"dbt/{name_file(name)}" for name in model.upstream)
 
 
 def _choose_models(

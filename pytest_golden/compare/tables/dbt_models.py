@@ -6,7 +6,7 @@ Source: https://schemas.getdbt.com/dbt/manifest/v12.json. Nothing is run.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,8 @@ _KINDS = ("model", "snapshot")
 class DbtModel:
     """One model or snapshot: its relation, and the columns that identify a row, as dbt's own tests and contracts say.
 
-    `names` are what patterns may call it: its name, its folder and name, its schema and name.
+    `names` are what patterns may call it: its name, its folder and name, its schema and name. `upstream` are the names of all
+    models that it is made of, directly or not.
     """
 
     name: str
@@ -34,6 +35,7 @@ class DbtModel:
     relation: str
     key: tuple[str, ...]
     names: tuple[str, ...]
+    upstream: tuple[str, ...] = ()
 
     def is_named(self, output: DeclaredOutput) -> bool:
         """Tell whether an entry of `outputs:` names it."""
@@ -56,7 +58,9 @@ def read_models(manifest: Path) -> tuple[str, tuple[DbtModel, ...]]:
         nodes = document["nodes"]
         keys = dict(_list_tested(nodes))
         models = [
-            _make_model(node, keys.get(unique_id, [])) for unique_id, node in nodes.items() if _has_relation(node)
+            replace(_make_model(node, keys.get(unique_id, [])), upstream=_find_upstream(nodes, unique_id))
+            for unique_id, node in nodes.items()
+            if _has_relation(node)
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DatabaseError(f"is no manifest of dbt that can be read: {type(error).__name__}") from None
@@ -72,6 +76,17 @@ def _make_model(node: Mapping[str, Any], tested: list[tuple[str, ...]]) -> DbtMo
     relation = node.get("alias") or name
     names = dict.fromkeys((name, ".".join(folders), f"{schema}.{name}"))
     return DbtModel(name, node.get("database") or "", schema, relation, _choose_key(node, tested), tuple(names))
+
+
+def _find_upstream(nodes: Mapping[str, Any], unique_id: str) -> tuple[str, ...]:
+    seen: set[str] = set()
+    left = [unique_id]
+    while left:
+        told = (nodes.get(left.pop()) or {}).get("depends_on") or {}
+        new = set(told.get("nodes") or ()) - seen
+        seen |= new
+        left += new
+    return tuple(sorted(nodes[one]["name"] for one in seen if one in nodes and nodes[one]["resource_type"] in _KINDS))
 
 
 def _choose_key(node: Mapping[str, Any], tested: list[tuple[str, ...]]) -> tuple[str, ...]:

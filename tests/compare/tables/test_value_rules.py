@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tests.compare.files import Files
 
 ORDERS = "id,status,amount,day\n1,paid,5,2024-01-01\n2,open,7.5,2024-12-31\n"
-NOW = f"{utc_now():%Y-%m-%dT%H:%M:%S}"
-OLD = f"{utc_now() - timedelta(days=3):%Y-%m-%dT%H:%M:%S+00:00}"
 
 
 @pytest.mark.parametrize("compare", ["table", "exists"])
@@ -59,8 +57,8 @@ def test_what_holds_is_nothing(files: Files, compare: str, rules: dict[str, Any]
         ("s,n\n,1\n", {"accepted": {"s": ["a"]}}, None),
         ("s\n1\n", {"unique": "no"}, "unique: there is no column `no`; the columns are `s`"),
         ("s\n1\n", {"newest": {"column": "no", "max_age": "1d"}}, "newest: there is no column `no`"),
-        (f"at\n{OLD}\n{NOW}\n", {"newest": {"column": "at", "max_age": "1d"}}, None),
-        (f"at\n{OLD}\n", {"newest": {"column": "at", "max_age": "1d"}}, "newest: `at` is 3.0 days old at its newest, more than 24h 00m"),
+        ("at\nOLD\nNOW\n", {"newest": {"column": "at", "max_age": "1d"}}, None),
+        ("at\nOLD\n", {"newest": {"column": "at", "max_age": "1d"}}, "newest: `at` is 3.0 days old at its newest, more than 24h 00m"),
         ("at,n\n,1\nx,1\n", {"newest": {"column": "at", "max_age": "1d"}}, "newest: `at` holds no time"),
         ("", {"not_null": "id"}, "not_null: there is no column `id`; the columns are none"),
     ],
@@ -68,6 +66,10 @@ def test_what_holds_is_nothing(files: Files, compare: str, rules: dict[str, Any]
 def test_a_broken_rule_names_column_and_values(
     files: Files, compare: str, table: str, rules: dict[str, Any], told: str | None
 ) -> None:
+    now = utc_now()
+    table = table.replace("NOW", f"{now:%Y-%m-%dT%H:%M:%S}").replace(
+        "OLD", f"{now - timedelta(days=3):%Y-%m-%dT%H:%M:%S+00:00}"
+    )
     found = files.compare("t.csv", table, table, compare=compare, **rules)
     if told is None:
         assert found is None
