@@ -70,6 +70,13 @@ def accept() -> Command:
     return accept
 
 
+def diff() -> Command:
+    """Show what a change does to every output, without baselines and without judging."""
+    from pytest_golden.cli import diff
+
+    return diff
+
+
 def calibrate() -> Command:
     """Find what of the outputs moves by itself, and the rules that make them stable."""
     from pytest_golden.cli import calibrate
@@ -192,7 +199,23 @@ def completion() -> Command:
 COMMANDS: Mapping[str, Callable[[], Command]] = {
     load.__name__: load
     for load in (
-        *(init, check, cycle, doctor, gate, accept, calibrate, attest, run, history, journal, learn, lessons, merge),
+        *(
+            init,
+            check,
+            cycle,
+            doctor,
+            gate,
+            accept,
+            calibrate,
+            diff,
+            attest,
+            run,
+            history,
+            journal,
+            learn,
+            lessons,
+            merge,
+        ),
         *(mcp, recall, report, shards, serve, trajectory, store, verify, schema, completion),
     )
 }

@@ -26,6 +26,7 @@ from pytest_golden.regression.wording import name_some, show_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from pytest_golden.compare.baselines import ExpectedFile
     from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
     from pytest_golden.gateway.service import ExecutionGateway
     from pytest_golden.gateway.write_set import WrittenFiles
@@ -107,7 +108,7 @@ def calibrate_project(
     with TemporaryDirectory(prefix="golden-calibrate-") as scratch:
         for number in range(runs):
             marks.append(_look_at_inputs(project))
-            collector = _Collector(project.outputs, Path(scratch, str(number)), draft)
+            collector = OutputCollector(project.outputs, Path(scratch, str(number)), draft)
             one_thread = number % 2 == 1
             with open_gateway() as gateway, _threads(1 if one_thread else None):
                 watch(number + 1, gateway)
@@ -129,16 +130,21 @@ def calibrate_project(
     return ProjectCalibration(project, tuple(results), varied, found)
 
 
-class _Collector:
-    """Copies the declared outputs of a run while its view stands; where none are declared, those that are drafted."""
+class OutputCollector:
+    """Copies the declared outputs of a run while its view stands; where none are declared, those that are drafted.
 
-    def __init__(self, outputs: tuple[DeclaredOutput, ...], folder: Path, draft: Draft | None) -> None:
+    `files` are the copies by the paths of the outputs, `expected` their entries, with the keys that dbt knows.
+    """
+
+    def __init__(self, outputs: tuple[DeclaredOutput, ...], folder: Path, draft: Draft | None = None) -> None:
         self.outputs = outputs
         self._draft = draft
         self._folder = folder
         self.files: dict[str, Path] = {}
+        self.expected: dict[str, ExpectedFile] = {}
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
+        """Copy the outputs of a run, and find nothing wrong with them."""
         if not self.outputs and self._draft is not None:
             self.outputs = self._draft(written.paths)
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -148,6 +154,7 @@ class _Collector:
         for file in match_outputs(self.outputs, written.paths, ()).files:
             if not file.needs_baseline:
                 continue
+            self.expected[file.path] = file if exports is None else exports.complete(file)
             if exports is not None and file.path in exports.files:
                 self.files[file.path] = exports.files[file.path]
                 continue

@@ -7,6 +7,7 @@ import io
 import json
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,10 +158,14 @@ def test_rows_and_texts_that_are_kept_are_bounded(files: Files) -> None:
 @pytest.mark.parametrize("rules", [{}, {"unordered": True}, {"key": ["id"]}, {"relative_tolerance": 0.1}])
 def test_tables_of_every_type_are_explained(files: Files, rules: dict[str, Any]) -> None:
     duckdb = pytest.importorskip("duckdb")
-    known = {name for name, *_ in duckdb.sql("DESCRIBE SELECT * FROM test_all_types()").fetchall()}
-    # What Parquet cannot hold as it is.
-    left_out = ", ".join({"bit", "bignum", "varint", "time_tz", "time_ns", "variant", "geometry"} & known)
-    types = f"SELECT * EXCLUDE ({left_out}) FROM test_all_types()"
+    kept = []
+    for name, *_ in duckdb.sql("DESCRIBE SELECT * FROM test_all_types()").fetchall():
+        # What a version of DuckDB cannot write into Parquet is no output.
+        with suppress(duckdb.Error):
+            write_parquet(files.root / "made.parquet", f'SELECT "{name}" FROM test_all_types()')
+            kept.append(f'"{name}"')
+    assert len(kept) > 40
+    types = f"SELECT {', '.join(kept)} FROM test_all_types()"
     query = f"SELECT row_number() OVER () AS id, * FROM ({types})"
     table = write_parquet(files.root / "made.parquet", query)
     changed = write_parquet(

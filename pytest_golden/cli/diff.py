@@ -1,0 +1,148 @@
+"""`golden diff REF [NAME...]`: what this change does to the data, without baselines and without judging.
+
+It runs the golden projects at the commit where this branch left REF (the base) and in your working tree (the head), both in
+this environment, and shows how each output and table differs. Rules that say what moves by itself count; all else is shown.
+
+exit code: 0 whatever differs; 2 bad input or interrupted; 3 REF does not exist, or its manifest cannot be used.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from pytest_golden.cli import options
+from pytest_golden.cli.screen import open_console, print_json, show_status, styled
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.gate.state_folder import find_store_place, hold_gate_lock, list_store_files, prepare_state_folder
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.history.base_files import find_checkout
+from pytest_golden.manifest.reader import load_manifest, parse_manifest
+from pytest_golden.regression.wording import count_of
+from pytest_golden.report.result_text import make_visible
+from pytest_golden.verify.base_worktree import BaseWorktree, PrivateFolder, find_base, read_head
+from pytest_golden.verify.output_diff import DataDiff, DiffKind, DiffSide, ProjectDiff, diff_project
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.settings import GoldenSettings
+    from pytest_golden.verify.gates import BaseCommit, HeadCommit
+
+_NO_BASE = 3
+_SHORT = 12
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden diff`."""
+    parser.add_argument("base", metavar="REF", help="The branch, tag or commit to compare with.")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="Golden projects (default: all with outputs).")
+    options.add_options(parser, "--manifest", "--json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run both sides, and show what differs."""
+    return options.run_against_base(arguments, lambda settings, manifest: _diff(arguments, settings, manifest))
+
+
+def _diff(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:
+    declared = load_manifest(manifest)
+    head = read_head(manifest.parent)
+    try:
+        base = find_base(manifest, arguments.base, head)
+        checkout = find_checkout(manifest.parent)
+        with PrivateFolder(outside=checkout) as private, ExitStack() as held:
+            tree = BaseWorktree(checkout, private.path, base.commit)
+            held.callback(tree.close)
+            for gap in tree.find_gaps():
+                options.say(gap)
+            there = _read_base(manifest, base, tree, checkout)
+            names = _choose(arguments, declared, there)
+            held.enter_context(hold_gate_lock(declared.workspace_root, options.say))
+            projects = tuple(_run_all(names, there, declared, settings))
+    except SettingsError:
+        raise
+    except GoldenError as error:
+        if arguments.json:
+            print_json({"error": str(error)})
+        options.say(str(error))
+        return _NO_BASE
+    found = DataDiff(base.commit, head.commit, bool(head.dirty), projects)
+    if arguments.json:
+        print_json(found.to_dict())
+    else:
+        _show(open_console(), found, base, head)
+    return 0
+
+
+def _read_base(manifest: Path, base: BaseCommit, tree: BaseWorktree, checkout: Path) -> Manifest:
+    """Read the base's manifest in its worktree; without one, the head's declares what is run there."""
+    of_side = base.manifest or manifest
+    place = tree.root / Path(os.path.realpath(of_side.parent), of_side.name).relative_to(os.path.realpath(checkout))
+    if base.manifest is not None:
+        return load_manifest(place)
+    options.say(f"the base has no {manifest.name}: its files are run as the head declares it")
+    return parse_manifest(manifest.read_text(encoding="utf-8"), manifest.name, place.parent)
+
+
+def _choose(arguments: argparse.Namespace, declared: Manifest, there: Manifest) -> list[str]:
+    known = [project.name for manifest in (declared, there) for project in manifest.projects if project.outputs]
+    if arguments.names:
+        return [
+            name if name in known else options.get_project(declared, name).name
+            for name in dict.fromkeys(arguments.names)
+        ]
+    return list(dict.fromkeys(known))
+
+
+def _run_all(names: list[str], there: Manifest, declared: Manifest, settings: GoldenSettings) -> Iterator[ProjectDiff]:
+    hidden = list_store_files(find_store_place(settings.store, prepare_state_folder(declared.workspace_root)))
+    with (
+        ExecutionGateway(declared.workspace_root, view=settings.sandbox, hidden=hidden) as of_head,
+        ExecutionGateway(there.workspace_root, view=settings.sandbox, hidden=hidden) as of_base,
+        TemporaryDirectory(prefix="golden-diff-") as scratch,
+    ):
+        for number, name in enumerate(names):
+            base = DiffSide(there.find_project(name), of_base)
+            head = DiffSide(declared.find_project(name), of_head)
+
+            def step() -> str | None:
+                return of_head.present_step() or of_base.present_step()
+
+            with show_status(name, step):
+                yield diff_project(name, base, head, Path(scratch, str(number)))
+
+
+def _show(console: Console, found: DataDiff, base: BaseCommit, head: HeadCommit) -> None:
+    edits = " with uncommitted edits" if head.dirty else ""
+    commit = (head.commit or "without a commit")[:_SHORT]
+    console.print(styled(f"base {base.commit[:_SHORT]} ({base.ref}), head {commit}{edits}"))
+    for project in found.projects:
+        console.print()
+        for line in _describe(project):
+            console.print(styled(line), soft_wrap=True)
+
+
+def _describe(project: ProjectDiff) -> Iterator[str]:
+    for side, error in (("base", project.base_error), ("head", project.head_error)):
+        if error is not None:
+            yield f"{project.name}: nothing to compare, since it failed on the {side}: {make_visible(error)}"
+    if project.base_error is not None or project.head_error is not None:
+        return
+    same = len(project.outputs) - len(project.changed)
+    changed = count_of(len(project.changed), "output")
+    yield f"{project.name}: {f'{changed} changed' if project.changed else 'no output changed'}, {same} as before"
+    for output in project.changed:
+        first, *rest = make_visible(output.message).split("\n")
+        if output.kind is DiffKind.CHANGED:
+            yield f"  {first}"
+            yield from (f"    {line}" for line in rest)
+        else:
+            yield f"  {make_visible(output.path)} is {output.kind} ({first})"

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Golden
+
+MANIFEST = """\
+version: 1
+golden_projects:
+  - {name: sales, path: run.sh, outputs: [{path: "*.csv", ignore_columns: [at]}, {path: r.txt, compare: exists}]}
+  - {name: other, path: other.sh, outputs: [{path: o.txt}]}
+  - {name: quiet, path: other.sh}
+"""
+SCRIPT = "printf 'id,n,at\\n1,{0},{0}\\n2,3,4\\n3,1,1\\n' > {1}.csv; echo same > s.csv; echo {0} > r.txt\n"
+GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+
+
+@pytest.fixture
+def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout whose working tree writes other data than its commit."""
+    monkeypatch.setenv("GOLDEN_SANDBOX", "copy")
+    (folder / ".git").rmdir()
+    (folder / "golden_projects.yaml").write_text(MANIFEST)
+    (folder / "run.sh").write_text(SCRIPT.format(2, "old") + "echo x > t.csv; echo 1 > u.csv\n")
+    (folder / "other.sh").write_text("echo 1 > o.txt\n")
+    for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "one")):
+        subprocess.run([*GIT, *words], check=True, cwd=folder)
+    (folder / "run.sh").write_text(SCRIPT.format(5, "new") + "echo y > t.csv; echo 1 > u.csv\n")
+    return folder
+
+
+def test_each_output_is_compared_with_the_base(shop: Path, golden: Golden) -> None:
+    ran = golden("diff", "main")
+    assert ran.code == 0, ran.err
+    assert "with uncommitted edits" in ran.out.splitlines()[0]
+    for told in (
+        "sales: 4 outputs changed, 2 as before",
+        "  new.csv is new (",
+        "  old.csv is removed (",
+        "  r.txt differs from the base",
+        "  t.csv differs from the base: column `x` is missing, column `y` is new",
+        "other: no output changed, 1 as before",
+    ):
+        assert told in ran.out, ran.out
+    assert "quiet" not in ran.out
+    assert not (shop / "golden_baselines").exists()
+    assert (
+        subprocess.run(["git", "worktree", "list"], cwd=shop, capture_output=True, check=True).stdout.count(b"\n") == 1
+    )
+
+
+def test_a_table_is_explained_and_rules_for_what_moves_count(shop: Path, golden: Golden) -> None:
+    (shop / "run.sh").write_text(SCRIPT.format(5, "old"))
+    facts = json.loads(golden("diff", "main", "sales", "--json").out)
+    (project,) = facts["projects"]
+    outputs = {output["path"]: output for output in project["outputs"]}
+    assert outputs["old.csv"]["kind"] == "changed"
+    assert [column["name"] for column in outputs["old.csv"]["table"]["columns"]] == ["n"]
+    assert "1 row differs in `n`" in outputs["old.csv"]["message"]
+    assert "baseline" not in outputs["old.csv"]["message"]
+    assert outputs["s.csv"] == {"path": "s.csv", "kind": "same", "message": ""}
+    assert (facts["dirty"], len(facts["base"])) == (True, 40)
+
+
+def test_a_side_that_fails_is_said_and_is_no_error(shop: Path, golden: Golden) -> None:
+    (shop / "run.sh").write_text("exit 3\n")
+    ran = golden("diff", "main", "sales")
+    assert ran.code == 0
+    assert "sales: nothing to compare, since it failed on the head: exit code 3, expected 0" in ran.out
+
+
+def test_a_project_that_one_side_alone_declares(shop: Path, golden: Golden) -> None:
+    text = MANIFEST.replace("name: other", "name: renamed")
+    (shop / "golden_projects.yaml").write_text(text)
+    ran = golden("diff", "main")
+    assert "renamed: 1 output changed, 0 as before\n  o.txt is new" in ran.out
+    assert "other: 1 output changed, 0 as before\n  o.txt is removed" in ran.out
+
+
+def test_a_base_without_a_manifest_is_run_as_the_head_declares(shop: Path, golden: Golden) -> None:
+    text = (shop / "golden_projects.yaml").read_text()
+    subprocess.run([*GIT, "rm", "-q", "--cached", "golden_projects.yaml"], check=True, cwd=shop)
+    subprocess.run([*GIT, "commit", "-qm", "two"], check=True, cwd=shop)
+    assert (shop / "golden_projects.yaml").read_text() == text
+    ran = golden("diff", "main", "sales")
+    assert "the base has no golden_projects.yaml" in ran.err
+    assert "sales: 4 outputs changed, 2 as before" in ran.out
+
+
+def test_what_cannot_be_compared_is_one_sentence(shop: Path, golden: Golden) -> None:
+    ran = golden("diff", "nowhere")
+    assert (ran.code, ran.out) == (3, "")
+    assert "there is no such commit here" in ran.err
+    assert golden("diff", "main", "sale").code == 2
+    assert golden("diff", "--json").code == 2
+    ran = golden("diff", "nowhere", "--json")
+    assert "there is no such commit here" in json.loads(ran.out)["error"]
