@@ -39,7 +39,7 @@ from pytest_golden.manifest.comparisons import COMPRESSED_SUFFIXES
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, slug, stem_name
 from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.unexpected import find_unexpected, is_named
+from pytest_golden.regression.unexpected import find_unexpected, is_named, names_output
 from pytest_golden.regression.wording import count_of, format_elapsed
 from pytest_golden.report.result_text import explain_failure
 
@@ -67,6 +67,11 @@ _MOST_FILES = 10
 _DATA_SUFFIXES = frozenset(
     {*(".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json", ".geojson"), *(".txt", ".md", ".html", ".png", ".svg")}
 )
+_NO_RULES = DeclaredOutput("*")
+# What is certainly a database, by its name.
+_DATABASE_SUFFIXES = frozenset({".duckdb", ".sqlite", ".sqlite3"})
+_DBT_MANIFEST = "target/manifest.json"
+_ALL_TABLES = "*"
 _MOST_OUTPUTS = 50
 _MOST_ALIKE = 3
 _RUNS_TO_COMPARE = 2
@@ -281,9 +286,10 @@ def _project_lines(project: DraftedProject) -> Iterator[str]:
 
 
 def _list_rules(output: DeclaredOutput) -> Iterator[str]:
-    yield f"path: {quote(output.path)}"
+    if output.path:
+        yield f"path: {quote(output.path)}"
     given = {field.name: getattr(output, field.name) for field in fields(output)}
-    plain = {field.name: field.default for field in fields(output)}
+    plain = vars(_NO_RULES)
     yield from (
         f"{name}: {write_value(value)}" for name, value in given.items() if name != "path" and value != plain[name]
     )
@@ -321,7 +327,7 @@ def try_command(text: str, folder: Path, view: str, *, runs: int = 1) -> tuple[G
     comment = f"drafted from {count_of(tried.runs, 'run')} of its command; the first took {took}"
     written = sorted({*result.write_set.created, *result.write_set.changed})
     outputs, told = choose_outputs(tried, written)
-    unnamed = find_unexpected(written, [output.path for output in outputs])
+    unnamed = find_unexpected(written, [output.path for output in outputs if output.path])
     runner = make_plan(project, folder).runner or "command"
     writes = generalise_writes(unnamed, folder)
     return result, DraftedProject(project.name, path, runner, comment, command, ".", writes, outputs, told)
@@ -340,9 +346,18 @@ def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs:
 
 
 def draft_outputs(written: Sequence[str]) -> tuple[DeclaredOutput, ...]:
-    """Make an entry for each written file that holds data: tables, JSON, texts for people and pictures; the first of many."""
-    found = [path for path in find_unexpected(written, ()) if _holds_data(path)]
-    return tuple(DeclaredOutput(glob.escape(path)) for path in found[:_MOST_OUTPUTS])
+    """Make an entry for each written file that holds data: tables, JSON, texts for people and pictures; the first of many.
+
+    The models of dbt are one entry, and so are the tables of each database.
+    """
+    expected = find_unexpected(written, ())
+    databases = [path for path in expected if PurePosixPath(path).suffix.lower() in _DATABASE_SUFFIXES]
+    if _DBT_MANIFEST in written and databases:
+        of_tables = [DeclaredOutput(dbt=(_ALL_TABLES,))]
+    else:
+        of_tables = [DeclaredOutput(glob.escape(path), tables=(_ALL_TABLES,)) for path in databases]
+    found = [path for path in expected if _holds_data(path)]
+    return (*of_tables, *(DeclaredOutput(glob.escape(path)) for path in found[:_MOST_OUTPUTS]))
 
 
 def _holds_data(path: str) -> bool:
@@ -368,18 +383,17 @@ def choose_outputs(
         return (), (f"no outputs: {told}; `golden calibrate` says more once they are declared",)
     moving = {file.path: file.unsolved for file in found.files if file.unsolved}
     moving |= dict.fromkeys(found.missing, ("only one of two runs wrote it",))
-    unstable = {glob.escape(path) for path in moving}
-    stable = [output for output in found.outputs if output.path not in unstable]
+    stable = [output for output in found.outputs if not any(names_output(output, path) for path in moving)]
     return _join_outputs(stable, written), tuple(f"no output: {path}: {why[0]}" for path, why in sorted(moving.items()))
 
 
 def _join_outputs(outputs: Sequence[DeclaredOutput], written: Sequence[str]) -> tuple[DeclaredOutput, ...]:
     """Name files of one folder and suffix by one pattern where they are many, have the same rules and the pattern names no other."""
     groups: dict[DeclaredOutput, list[DeclaredOutput]] = {}
-    for output in outputs:
+    joined = [output for output in outputs if output.is_of_tables]
+    for output in (one for one in outputs if not one.is_of_tables):
         pure = PurePosixPath(output.path)
         groups.setdefault(replace(output, path=str(pure.with_name(f"*{pure.suffix}"))), []).append(output)
-    joined: list[DeclaredOutput] = []
     for pattern_of_all, some in groups.items():
         count = sum(is_named(path, pattern_of_all.path) for path in written)
         joined += [pattern_of_all] if _MOST_ALIKE < len(some) == count else some

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -12,6 +12,7 @@ from pytest_golden.cli.init import (
     DraftedProject,
     FoundPipeline,
     draft_found,
+    draft_outputs,
     find_pipelines,
     generalise_writes,
     quote,
@@ -20,6 +21,7 @@ from pytest_golden.cli.init import (
     write_draft,
 )
 from pytest_golden.errors import SettingsError
+from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from tests.permissions import without_powers
 
@@ -332,3 +334,21 @@ def test_script_that_is_called_by_its_path_is_the_pipeline(folder: Path) -> None
 def test_command_that_cannot_be_declared_is_refused(folder: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be declared"):
         try_command("'' etl", folder, "auto")
+
+
+@pytest.mark.parametrize(
+    ("written", "drafted"),
+    [
+        (["shop.duckdb", "target/manifest.json", "target/x.sql", "logs/dbt.log"], [{"dbt": ("*",)}]),
+        (["shop.duckdb", "out/a.csv"], [{"path": "shop.duckdb", "tables": ("*",)}, {"path": "out/a.csv"}]),
+        (["a.sqlite3", "b.db"], [{"path": "a.sqlite3", "tables": ("*",)}]),
+        (["target/manifest.json"], []),
+    ],
+)
+def test_tables_of_databases_and_models_of_dbt_are_drafted(written: list[str], drafted: list[dict[str, Any]]) -> None:
+    assert [output for output in draft_outputs(written) if not output.path.startswith("target/")] == [
+        DeclaredOutput(**one) for one in drafted
+    ]
+    text = write_draft([DraftedProject("a", "a.sh", "shell", "tried", outputs=draft_outputs(written))])
+    parsed = parse_manifest(text, "m.yaml", "/w").projects[0]
+    assert parsed.outputs == draft_outputs(written)
