@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: A larger output is named and not kept.
 MOST_BYTES = 1 << 30
+#: Of more outputs together, those behind the first are not kept either.
+MOST_BYTES_OF_PROJECT = 4 << 30
 _MOST_OUTPUTS = 1000
 _MOST_SUFFIXES, _LONGEST_SUFFIX = 2, 16
 _TABLE = "table"
@@ -56,6 +58,7 @@ class OutputKeeping:
         self._draft: LivingFolder | None = None
         self._outputs: list[WaitingOutput] = []
         self._omitted = 0
+        self._kept_bytes = 0
         self._trouble: str | None = None
 
     def consider(
@@ -107,12 +110,13 @@ class OutputKeeping:
                 self._folder.clear(name)
         except Exception as error:
             self._give_up(error)
-        finally:
-            self.discard()
-        return self._trouble
+        trouble = self._trouble
+        self.discard()
+        return trouble
 
     def discard(self) -> None:
         """Keep nothing of this attempt."""
+        self._outputs, self._omitted, self._kept_bytes, self._trouble = [], 0, 0, None
         draft, self._draft = self._draft, None
         if draft is not None:
             draft.close()
@@ -125,11 +129,17 @@ class OutputKeeping:
         told = describe_change(file, actual, mismatch, written)
         shown = written.redact(file.path)
         output = WaitingOutput(shown, told.change, told.message, size_bytes=size, declared=digest)
-        if size > MOST_BYTES:
-            limit = f"it is larger than {format_size(MOST_BYTES)}"
+        if size > MOST_BYTES or self._kept_bytes + size > MOST_BYTES_OF_PROJECT:
+            is_large = size > MOST_BYTES
+            limit = (
+                f"it is larger than {format_size(MOST_BYTES)}"
+                if is_large
+                else f"the project's outputs are larger than {format_size(MOST_BYTES_OF_PROJECT)}"
+            )
             return replace(
                 output, refused=f"{limit}, so no copy of it is kept: --rerun runs the project and accepts it"
             )
+        self._kept_bytes += size
         copy = self._folder.find_staged(self._enter()) / f"{len(self._outputs) + 1}{_find_suffixes(actual)}"
         copy_content(str(actual), str(copy))
         copy.chmod(0o600)
@@ -182,8 +192,8 @@ class OutputKeeping:
     def _give_up(self, error: Exception) -> None:
         shown = show_path(self._folder.shown)
         why = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
-        self._trouble = f"the outputs are not kept in {shown} for `golden accept`: {why}"
         self.discard()
+        self._trouble = f"the outputs are not kept in {shown} for `golden accept`: {why}"
 
 
 def _find_suffixes(actual: Path) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_golden.cli.accept import _wait
 from pytest_golden.cli.main import main
+from pytest_golden.compare import keeping
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,6 +191,37 @@ def test_a_run_that_failed_also_for_something_else_gives_no_baselines(shop: Path
     assert "nothing of it can be accepted: the run failed also for something else: wrote stray" in golden("accept").out
     ran = golden("accept", "sales", *RIGHT)
     assert (ran.code, "nothing of sales can be accepted" in ran.err) == (2, True)
+
+
+def test_only_the_last_attempt_waits(shop: Path, golden: Golden) -> None:
+    (shop / "golden_projects.yaml").write_text(MANIFEST.replace("sales, path", "sales, retries: 2, path"))
+    gate("sales")
+    ran = golden("accept")
+    assert "sales: 2 outputs wait" in ran.out
+    assert ran.out.count("a.txt") == 1
+    assert golden("accept", "sales", *RIGHT).code == 0
+    assert accepted(shop) == ["sales"]
+
+
+def test_what_is_too_large_is_named_and_not_kept(shop: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "MOST_BYTES", 5)
+    assert golden("run", "sales").code == 1
+    out = golden("accept").out
+    assert "refused    t.csv: it is larger than 5B, so no copy of it is kept" in out
+    assert "new        a.txt (2B" in out
+    monkeypatch.setattr(keeping, "MOST_BYTES", 1 << 30)
+    monkeypatch.setattr(keeping, "MOST_BYTES_OF_PROJECT", 5)
+    assert golden("run", "sales").code == 1
+    assert "the project's outputs are larger than 5B" in golden("accept").out
+
+
+def test_a_folder_that_cannot_be_written_is_a_note_and_changes_no_verdict(shop: Path, golden: Golden) -> None:
+    (shop / ".golden").mkdir()
+    (shop / ".golden/waiting").write_text("")
+    ran = golden("run", "sales")
+    assert ran.code == 1
+    assert "the outputs are not kept in .golden/waiting for `golden accept`" in ran.out
+    assert "a.txt has no baseline" in ran.out
 
 
 def test_a_secret_is_not_kept(shop: Path, golden: Golden) -> None:
