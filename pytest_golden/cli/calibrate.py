@@ -23,7 +23,7 @@ from pytest_golden.gate.state_folder import find_store_place, hold_gate_lock, li
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.amending import Amendment, NotInTextError, amend
 from pytest_golden.manifest.reader import load_manifest, parse_manifest
-from pytest_golden.regression.unexpected import RUN
+from pytest_golden.regression.unexpected import put_run
 from pytest_golden.regression.wording import count_of, name_some, show_path
 from pytest_golden.report.result_text import explain_failure
 from pytest_golden.storage.folder import replace_file
@@ -231,11 +231,5 @@ def _show_project(console: Console, each: ProjectCalibration) -> None:
 
 def _suggest_run(path: str, missing: Sequence[str]) -> str:
     """Say which pattern names a file of which one part of the path is another in each run; empty if none does."""
-    parts = path.split("/")
-    for other in missing:
-        others = other.split("/")
-        changed = {pair for pair in zip(parts, others, strict=False) if pair[0] != pair[1]}
-        if len(parts) == len(others) and len(changed) == 1:
-            stamp = changed.pop()[0]
-            return f"; declare `path: {show_path('/'.join(RUN if part == stamp else part for part in parts))}`"
-    return ""
+    stable = next(filter(None, (put_run(path, other) for other in missing)), None)
+    return "" if stable is None else f"; declare `path: {show_path(stable)}`"

@@ -5,6 +5,7 @@ The first run is as the gate's. Later ones have another time (with libfaketime),
 
 from __future__ import annotations
 
+import glob
 import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -19,8 +20,10 @@ from pytest_golden.compare.examination import export_tables
 from pytest_golden.gateway.model import AgentRole, Permissions
 from pytest_golden.gateway.view import copy_content
 from pytest_golden.gateway.write_set import take_fingerprint
+from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.rules import judge
+from pytest_golden.regression.unexpected import put_run
 from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
     from pytest_golden.gateway.service import ExecutionGateway
     from pytest_golden.gateway.write_set import WrittenFiles
-    from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
+    from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
 
     Draft = Callable[[Sequence[str]], tuple[DeclaredOutput, ...]]
@@ -126,8 +129,25 @@ def calibrate_project(
         if changed:
             return ProjectCalibration(project, tuple(results), varied, changed_inputs=tuple(sorted(changed)))
         with open_gateway() as gateway:
+            if draft is not None:
+                project = replace(project, outputs=_name_stamps(project.outputs, kept))
             found = calibrate(project.outputs, kept, lambda text: gateway.redact(project, text))
     return ProjectCalibration(project, tuple(results), varied, found)
+
+
+def _name_stamps(outputs: tuple[DeclaredOutput, ...], kept: list[dict[str, Path]]) -> tuple[DeclaredOutput, ...]:
+    """Give drafted files whose path holds the stamp of a run one entry with `{run}`, and rename them in what was kept."""
+    first, *others = kept
+    for path in sorted(first):
+        alike = [[other for other in run if put_run(path, other) and other not in first] for run in others]
+        if not alike or not all(len(some) == 1 for some in alike):
+            continue
+        stable = str(put_run(path, alike[0][0]))
+        gone = {glob.escape(one) for one in (path, *(some[0] for some in alike))}
+        outputs = (*(output for output in outputs if output.path not in gone), DeclaredOutput(stable))
+        for run, old in zip(kept, (path, *(some[0] for some in alike)), strict=True):
+            run[stable] = run.pop(old)
+    return outputs
 
 
 class OutputCollector:
@@ -145,8 +165,8 @@ class OutputCollector:
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
         """Copy the outputs of a run, and find nothing wrong with them."""
-        if not self.outputs and self._draft is not None:
-            self.outputs = self._draft(written.paths)
+        if self._draft is not None:
+            self.outputs = tuple(dict.fromkeys((*self.outputs, *self._draft(written.paths))))
         self._folder.mkdir(parents=True, exist_ok=True)
         written, _ = settle_runs(self.outputs, written)
         exports = export_tables(self.outputs, written, self._folder)

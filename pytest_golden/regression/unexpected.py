@@ -66,6 +66,16 @@ def find_run(path: str, pattern: str) -> tuple[str, str] | None:
     return values.pop(), stable
 
 
+def put_run(path: str, other: str) -> str | None:
+    """Return a path with `{run}` for the one folder that differs in the other path; None if anything else differs, or nothing."""
+    parts, others = path.split("/"), other.split("/")
+    changed = {pair for pair in zip(parts, others, strict=False) if pair[0] != pair[1]}
+    if len(parts) != len(others) or len(changed) != 1 or parts[-1] != others[-1]:
+        return None
+    stamp = changed.pop()[0]
+    return "/".join(RUN if part == stamp else part for part in parts)
+
+
 def names_output(output: DeclaredOutput, path: str) -> bool:
     """Tell whether an entry of `outputs:` names a file, or a table by the path that its baseline has."""
     if not output.is_of_tables:

@@ -352,3 +352,17 @@ def test_tables_of_databases_and_models_of_dbt_are_drafted(written: list[str], d
     text = write_draft([DraftedProject("a", "a.sh", "shell", "tried", outputs=draft_outputs(written))])
     parsed = parse_manifest(text, "m.yaml", "/w").projects[0]
     assert parsed.outputs == draft_outputs(written)
+
+
+def test_a_file_in_a_stamped_folder_is_declared_with_run(
+    folder: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOLDEN_SANDBOX", "copy")
+    (folder / "run.sh").write_text(
+        'stamp=$(od -An -N8 -tx1 /dev/urandom | tr -d " \\n"); mkdir -p "out/a.json/$stamp"\n'
+        'echo \'{"n": 1}\' > "out/a.json/$stamp/a.json"; echo 1 > out/b.txt\n'
+    )
+    ran = golden("init", "--from", "sh run.sh")
+    assert ran.code == 0, ran.err
+    outputs = load_manifest(folder / "golden_projects.yaml").projects[0].outputs
+    assert {output.path for output in outputs} == {"out/a.json/{run}/a.json", "out/b.txt"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_golden.manifest.model import DeclaredOutput
-from pytest_golden.regression.unexpected import find_run, find_unexpected, names_output
+from pytest_golden.regression.unexpected import find_run, find_unexpected, names_output, put_run
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,18 @@ def test_stamped_files_are_expected_and_named_by_their_stable_path_alone() -> No
     assert find_unexpected(["plots/a/rmse.json", "plots/a/other.json"], [output.path]) == ("plots/a/other.json",)
     assert names_output(output, "plots/{run}/rmse.json")
     assert not names_output(output, "plots/a/rmse.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "other", "told"),
+    [
+        ("plots/x.json/a/x.json", "plots/x.json/b/x.json", "plots/x.json/{run}/x.json"),
+        ("a/p/a/x", "b/p/b/x", "{run}/p/{run}/x"),
+        ("a/x.json", "a/x.json", None),
+        ("a/1.json", "a/2.json", None),
+        ("a/x/y", "b/z/y", None),
+        ("a/x", "a/b/x", None),
+    ],
+)
+def test_two_paths_tell_which_folder_is_a_stamp(path: str, other: str, told: str | None) -> None:
+    assert put_run(path, other) == told
