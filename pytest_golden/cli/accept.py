@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,19 +30,20 @@ from pytest_golden.cli.options import (
     locate_manifest,
     open_store,
     read_command_settings,
+    refusing_values,
     say,
 )
 from pytest_golden.cli.screen import open_console, print_json, show_local, styled
-from pytest_golden.errors import SettingsError
+from pytest_golden.errors import BaselineError, SettingsError
 from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.gate.waiting_outputs import (
     WaitingOutputs,
     check_origin,
-    check_reason,
     log_acceptance,
     open_artifact,
     open_waiting,
 )
+from pytest_golden.journal.rules import check_free_name
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.model import AcceptedOutput, OutputChange
 from pytest_golden.regression.wording import count_of
@@ -114,6 +116,8 @@ def _refuse_combinations(arguments: argparse.Namespace) -> None:
         raise SettingsError(
             "name the project, such as `golden accept sales`; without a name the command only lists what waits"
         )
+    if arguments.json and (arguments.names or arguments.pending):
+        raise SettingsError("--json prints what waits, and goes with no name and not with --pending")
     if arguments.output and len(set(arguments.names)) > 1:
         raise SettingsError("--output names an output of one project: name that project only")
 
@@ -176,28 +180,35 @@ def _as_accepted(output: WaitingOutput) -> AcceptedOutput:
     return AcceptedOutput(output.path, output.change, ", ".join([output.message, *sizes]), output.allowed)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """Which outputs of a project are to be accepted, why, and by whom; no paths are all outputs."""
+
+    project: GoldenProjectConfig
+    paths: tuple[str, ...]
+    reason: str
+    who: str
+
+
 def _accept(
     arguments: argparse.Namespace, manifest: Manifest, waiting: WaitingOutputs, projects: Sequence[GoldenProjectConfig]
 ) -> int:
     who = find_person(arguments, "accepting outputs")
     is_done = True
-    console = open_console()
     for project in projects:
-        run = waiting.find(project)
-        if run is None:
-            say(
-                f"nothing of {project.name} waits: its last run was not red for its outputs; run the gate, or add --rerun"
-            )
+        try:
+            run, chosen = waiting.choose(project, arguments.output)
+            if arguments.artifact:
+                check_origin(run, manifest.workspace_root)
+        except BaselineError as error:
+            say(str(error))
             is_done = False
             continue
-        if arguments.artifact:
-            check_origin(run, manifest.workspace_root)
         reason = arguments.reason
         if reason is None:
-            chosen = [output for output in run.outputs if not arguments.output or output.path in arguments.output]
-            _show(console, run, chosen)
+            _show(open_console(), run, chosen)
             reason = _ask(f"why is this right? ({project.name}; Ctrl-C accepts nothing) ")
-        is_done &= _take(arguments, manifest, waiting, project, (tuple(arguments.output), reason, who))
+        is_done &= _take(arguments, manifest, waiting, _Wish(project, tuple(arguments.output), reason, who))
     return 0 if is_done else 1
 
 
@@ -217,36 +228,29 @@ def _ask(question: str) -> str:
     return answer
 
 
-def _take(
-    arguments: argparse.Namespace,
-    manifest: Manifest,
-    waiting: WaitingOutputs,
-    project: GoldenProjectConfig,
-    what: tuple[tuple[str, ...], str, str],
-) -> bool:
-    paths, reason, who = what
-    reason = check_reason(reason)
+def _take(arguments: argparse.Namespace, manifest: Manifest, waiting: WaitingOutputs, wish: _Wish) -> bool:
+    """Accept what is wished for, and show what became of it; tell whether all of it was accepted."""
     with hold_gate_lock(manifest.workspace_root, say):
-        accepted = waiting.accept(project, paths, reason, who)
+        accepted = waiting.accept(wish.project, wish.paths, wish.reason, wish.who)
     console = open_console()
-    console.print(styled(f"{project.name}: {count_changes(accepted)}"))
+    console.print(styled(f"{wish.project.name}: {count_changes(accepted)}"))
     for output in accepted:
         for line in describe_output(output)[0]:
             console.print(styled(line))
     done = [output for output in accepted if output.change is not OutputChange.REFUSED]
     if done:
-        _log(arguments, project.name, done, reason, who)
+        _log(arguments, wish, done)
         console.print(styled("commit golden_baselines: its ACCEPTED.md says what was accepted, and why"))
     return len(done) == len(accepted)
 
 
-def _log(arguments: argparse.Namespace, name: str, done: Iterable[AcceptedOutput], reason: str, who: str) -> None:
+def _log(arguments: argparse.Namespace, wish: _Wish, done: Iterable[AcceptedOutput]) -> None:
     if read_command_settings(arguments).store == NO_STORE:
         return
     from pytest_golden.journal.service import Journal
 
     with open_store(arguments, makes=True) as store:
-        log_acceptance(Journal(store), name, done, reason, who)
+        log_acceptance(Journal(store), wish.project.name, done, wish.reason, wish.who)
 
 
 def _propose(arguments: argparse.Namespace, waiting: WaitingOutputs, projects: Sequence[GoldenProjectConfig]) -> int:
@@ -254,8 +258,10 @@ def _propose(arguments: argparse.Namespace, waiting: WaitingOutputs, projects: S
         raise SettingsError("an artifact of CI is accepted by a person: nobody is at a terminal here")
     if not arguments.reason:
         raise SettingsError("nobody is at a terminal here, so this is a proposal: say why it is right with --reason")
+    with refusing_values():
+        who = check_free_name(arguments.by, "--by") if arguments.by else "somebody without a terminal"
     for project in projects:
-        waiting.propose(project, arguments.output, arguments.reason, arguments.by or "somebody without a terminal")
+        waiting.propose(project, arguments.output, arguments.reason, who)
         say(f"{project.name}: proposed, and not accepted: a person confirms it with `golden accept --pending`")
     return 1
 
@@ -282,7 +288,7 @@ def _review(arguments: argparse.Namespace, manifest: Manifest, waiting: WaitingO
             is_done = False
             continue
         reason = f"{proposal.reason} (proposed by {proposal.who})"
-        is_done &= _take(arguments, manifest, waiting, project, (proposal.paths, reason, who))
+        is_done &= _take(arguments, manifest, waiting, _Wish(project, proposal.paths, reason, who))
     return 0 if is_done else 1
 
 

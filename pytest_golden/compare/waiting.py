@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_golden.compare.accepting import exchange
 from pytest_golden.errors import BaselineError
-from pytest_golden.gateway.scratch import LivingFolder, remove_abandoned, remove_tree
+from pytest_golden.gateway.scratch import LivingFolder, remove_tree
 from pytest_golden.regression.model import OutputChange
 from pytest_golden.storage.folder import flush, make_folder, open_regular, replace_file
 from pytest_golden.values.shape import Count, Shape, VersionedShape
@@ -33,6 +33,8 @@ _Kind = TypeVar("_Kind", bound=VersionedShape)
 RECORD_NAME = "waiting.json"
 #: What an agent proposes to accept, beside the record.
 PROPOSAL_NAME = "proposed.json"
+#: What to do about anything that waits and is not as it should be.
+RUN_AGAIN = "run the gate again"
 _DRAFT_PREFIX = ".draft-"
 _STAGED = "staged"
 #: The name of a copy.
@@ -120,15 +122,14 @@ class WaitingFolder:
         Raises:
             BaselineError: the record cannot be read.
         """
-        return parse_record(_read_small(self.path / name / RECORD_NAME, _MOST_RECORD_BYTES), name)
-
-    def open_copy(self, name: str, file: str) -> IO[bytes]:
-        """Open the copy of an output.
-
-        Raises:
-            OSError: it is gone, or no file.
-        """
-        return open_regular(self.path / name / file)
+        told = _read_small(self.path / name / RECORD_NAME, _MOST_RECORD_BYTES)
+        if told is None:
+            return None
+        run = _parse(WaitingRun, told, f"what waits of {name}")
+        is_sound = all(_is_below(one.path) and (not one.file or COPY_NAME.fullmatch(one.file)) for one in run.outputs)
+        if run.project != name or not is_sound:
+            raise BaselineError(f"what waits of {name} cannot be read: it is no record of this project; {RUN_AGAIN}")
+        return run
 
     def read_proposal(self, name: str) -> Proposal | None:
         """Return what is proposed of a project; None if nothing is.
@@ -137,7 +138,12 @@ class WaitingFolder:
             BaselineError: it cannot be read.
         """
         told = _read_small(self.path / name / PROPOSAL_NAME, _MOST_PROPOSAL_BYTES)
-        return None if told is None else _parse(Proposal, told, f"what is proposed of {name}")
+        if told is None:
+            return None
+        proposal = _parse(Proposal, told, f"what is proposed of {name}")
+        if not proposal.paths:
+            raise BaselineError(f"what is proposed of {name} names no output; {RUN_AGAIN}")
+        return proposal
 
     def propose(self, name: str, proposal: Proposal) -> None:
         """Leave a proposal, in place of an earlier one; the next run of the project removes it.
@@ -211,10 +217,6 @@ class WaitingFolder:
         folder.rename(gone)
         remove_tree(gone)
 
-    def remove_leftovers(self) -> None:
-        """Remove what killed processes left."""
-        remove_abandoned(self.path, _DRAFT_PREFIX)
-
 
 def write_record(folder: Path, run: WaitingRun) -> None:
     """Write the record of what waits into a folder.
@@ -226,26 +228,16 @@ def write_record(folder: Path, run: WaitingRun) -> None:
         json.dump(run.to_dict(), stream, indent=1)
 
 
-def parse_record(told: bytes | None, name: str) -> WaitingRun | None:
-    """Return what a record says; None for no record.
-
-    Raises:
-        BaselineError: it is no record of this project.
-    """
-    if told is None:
-        return None
-    run = _parse(WaitingRun, told, f"what waits of {name}")
-    bad = next((one.file for one in run.outputs if one.file and not COPY_NAME.fullmatch(one.file)), None)
-    if run.project != name or bad is not None:
-        raise BaselineError(f"what waits of {name} cannot be read: it is no record of this project; run the gate again")
-    return run
+def _is_below(path: str) -> bool:
+    """Tell whether a path stays in the folder that it is relative to: a record may come from elsewhere."""
+    return "\0" not in path and not any(part in {"", ".", ".."} for part in path.split("/"))
 
 
 def _parse(kind: type[_Kind], told: bytes, named: str) -> _Kind:
     try:
         return kind.from_dict(json.loads(told))
     except (ValueError, RecursionError, TypeError) as error:
-        raise BaselineError(f"{named} cannot be read: {error}; run the gate again") from None
+        raise BaselineError(f"{named} cannot be read: {error}; {RUN_AGAIN}") from None
 
 
 def _read_small(path: Path, most_bytes: int) -> bytes | None:
@@ -271,9 +263,9 @@ def digest_file(path: Path) -> str:
     """Return the SHA-256 of a file.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: it cannot be read, or is a symbolic link.
     """
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

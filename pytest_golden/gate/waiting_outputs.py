@@ -6,6 +6,8 @@ What is shown of an output is found anew from its copy, since the record beside 
 
 from __future__ import annotations
 
+import lzma
+import zlib
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
 from pytest_golden.clock import utc_now
-from pytest_golden.compare.accepting import Acceptance
+from pytest_golden.compare.accepting import Acceptance, find_trouble
 from pytest_golden.compare.baselines import (
     ACCEPTED_NAME,
     WAITING_FOLDER,
@@ -24,10 +26,12 @@ from pytest_golden.compare.baselines import (
     find_baselines_folder,
 )
 from pytest_golden.compare.comparing import compare_with
-from pytest_golden.compare.secrets import find_secret
+from pytest_golden.compare.kept_outputs import MOST_BYTES
+from pytest_golden.compare.showing import cut
 from pytest_golden.compare.waiting import (
     COPY_NAME,
     RECORD_NAME,
+    RUN_AGAIN,
     Proposal,
     WaitingFolder,
     WaitingOutput,
@@ -38,18 +42,19 @@ from pytest_golden.compare.waiting import (
 )
 from pytest_golden.errors import BaselineError
 from pytest_golden.gate.state_folder import find_state_folder
+from pytest_golden.gateway.write_set import WrittenFiles
 from pytest_golden.history.checkout import read_checkout
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import AcceptedOutput, OutputChange, ReasonKind
 from pytest_golden.regression.unexpected import names_output
 from pytest_golden.regression.wording import format_size, name_some, show_path
-from pytest_golden.storage.folder import STATE_FOLDER, replace_file
+from pytest_golden.storage.folder import STATE_FOLDER, open_regular, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pytest_golden.journal.service import Journal
-    from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, Manifest
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
 
 _HEAD = """# Accepted outputs
 
@@ -59,10 +64,9 @@ Each line is an output that somebody made the baseline: review it together with 
 |---|---|---|---|---|---|---|---|
 """
 _LONGEST_REASON = 500
-_LONGEST_CELL = 200
+_LONGEST_CHANGE = 200
 _SHORT = 10
 _MOST_NAMED = 5
-_AGAIN = "run the gate again"
 
 
 class WaitingOutputs:
@@ -109,7 +113,7 @@ class WaitingOutputs:
         Raises:
             BaselineError: nothing waits, the reason is no sentence, or the proposal cannot be written.
         """
-        chosen = self._choose(project, paths)[1]
+        chosen = self.choose(project, paths)[1]
         try:
             named = tuple(output.path for output in chosen)
             self._folder.propose(project.name, Proposal(redact(check_reason(reason)), utc_now(), named, who))
@@ -124,14 +128,12 @@ class WaitingOutputs:
         """Make outputs that wait the baselines, those in `paths` or else all; return what became of each.
 
         Raises:
-            BaselineError: nothing of it may be accepted, or it cannot be written; nothing has changed then.
+            BaselineError: nothing of it may be accepted, or it cannot be written.
         """
         reason = redact(check_reason(reason))
-        run, chosen = self._choose(project, paths)
-        if run.refused:
-            raise BaselineError(f"nothing of {project.name} can be accepted: {run.refused}")
-        baselines = ProjectBaselines(self._baselines, project.name)
-        acceptance = Acceptance(baselines)
+        run, chosen = self.choose(project, paths)
+        noted = self._read_notes()
+        acceptance = Acceptance(ProjectBaselines(self._baselines, project.name))
         refused = []
         try:
             for output in chosen:
@@ -143,17 +145,26 @@ class WaitingOutputs:
             acceptance.discard()
         refused += [AcceptedOutput(str(one.path), OutputChange.REFUSED, one.message) for one in findings]
         done = {one.path for one in accepted if one.change is not OutputChange.REFUSED}
-        self._note(project.name, [output for output in chosen if output.path in done], reason, who)
-        if done and not self._is_foreign:
-            self._folder.leave(replace(run, outputs=tuple(one for one in run.outputs if one.path not in done)))
+        if done:
+            self._note(noted, project.name, [output for output in chosen if output.path in done], reason, who)
+            if not self._is_foreign:
+                self._folder.leave(replace(run, outputs=tuple(one for one in run.outputs if one.path not in done)))
         return (*accepted, *refused)
 
-    def _choose(
+    def choose(
         self, project: GoldenProjectConfig, paths: Collection[str]
     ) -> tuple[WaitingRun, tuple[WaitingOutput, ...]]:
+        """Return what waits of a project, and of that the outputs in `paths`, or else all.
+
+        Raises:
+            BaselineError: nothing waits, one of the paths does not, or nothing of the run may be accepted.
+        """
         run = self.find(project)
         if run is None:
-            raise BaselineError(f"nothing of {project.name} waits: its last run was not red for its outputs; {_AGAIN}")
+            told = f"nothing of {project.name} waits: its last run was not red for its outputs"
+            raise BaselineError(f"{told}; {RUN_AGAIN}, or use `golden accept {project.name} --rerun`")
+        if run.refused:
+            raise BaselineError(f"nothing of {project.name} can be accepted: {run.refused}")
         known = {output.path for output in run.outputs}
         unknown = [path for path in paths if path not in known]
         if unknown:
@@ -167,28 +178,27 @@ class WaitingOutputs:
             return output
         baselines = ProjectBaselines(self._baselines, project.name)
         if digest_baseline(baselines, output.path) != output.baseline_sha256:
-            return replace(output, refused=f"its baseline has changed since that run: {_AGAIN}")
+            return replace(output, refused=f"its baseline has changed since that run: {RUN_AGAIN}")
         if output.change is OutputChange.REMOVED:
             return output
         entries = tuple(entry for entry in project.outputs if names_output(entry, output.path))
-        if digest_entries(entries) != output.declared:
-            return replace(output, refused=f"its entry in the manifest has changed since that run: {_AGAIN}")
+        if not entries or digest_entries(entries) != output.declared:
+            return replace(output, refused=f"its entry in the manifest has changed since that run: {RUN_AGAIN}")
         try:
-            return self._compare(project.name, output, entries, baselines.find(output.path))
+            file = ExpectedFile(output.path, entries, True)
+            return self._compare(project.name, output, file, baselines.find(output.path))
         except OSError as error:
-            return replace(output, refused=f"its copy cannot be read ({error.strerror or error}): {_AGAIN}")
+            return replace(output, refused=f"its copy cannot be read ({error.strerror or error}): {RUN_AGAIN}")
 
-    def _compare(
-        self, name: str, output: WaitingOutput, entries: tuple[DeclaredOutput, ...], baseline: Path | None
-    ) -> WaitingOutput:
+    def _compare(self, name: str, output: WaitingOutput, file: ExpectedFile, baseline: Path | None) -> WaitingOutput:
         place = self._folder.path / name / str(output.file)
         if digest_file(place) != output.sha256:
-            return replace(output, refused=f"its copy has changed since that run: {_AGAIN}")
-        file = ExpectedFile(output.path, entries, True)
-        if output.allowed is None:
-            secret = find_secret(place, file, redact)
-            if secret:
-                return replace(output, refused=secret)
+            return replace(output, refused=f"its copy has changed since that run: {RUN_AGAIN}")
+        # The record is only a file: whether this may be a baseline is asked once more.
+        trouble, allowed = find_trouble(file, place, WrittenFiles(place.parent, (), redact))
+        if trouble:
+            return replace(output, refused=trouble)
+        output = replace(output, allowed=allowed)
         if baseline is None:
             return replace(output, message=format_size(place.stat().st_size))
         mismatch = compare_with(file, place, baseline, redact)
@@ -202,28 +212,43 @@ class WaitingOutputs:
         copy = acceptance.room.copy(self._folder.path / name / str(output.file))
         # From here on only the copy counts.
         if digest_file(copy) != output.sha256:
-            return f"its copy has changed since that run: {_AGAIN}"
+            return f"its copy has changed since that run: {RUN_AGAIN}"
         told = AcceptedOutput(output.path, output.change, output.message, output.allowed)
         kind = ReasonKind.BASELINE_MISSING if output.change is OutputChange.NEW else ReasonKind.OUTPUT_DIFFERS
         acceptance.take(copy, kind, told)
         return ""
 
-    def _note(self, name: str, outputs: Sequence[WaitingOutput], reason: str, who: str) -> None:
-        if not outputs:
-            return
-        place = self._baselines / ACCEPTED_NAME
-        text = place.read_text(encoding="utf-8") if place.is_file() else _HEAD
+    def _read_notes(self) -> str:
+        """Return what is in the file of accepted outputs.
+
+        Raises:
+            BaselineError: it cannot be read, or is a symbolic link.
+        """
+        try:
+            with open_regular(self._baselines / ACCEPTED_NAME) as stream:
+                return stream.read().decode("utf-8", "backslashreplace")
+        except FileNotFoundError:
+            return _HEAD
+        except OSError as error:
+            told = f"{self._baselines.name}/{ACCEPTED_NAME} cannot be read: {error.strerror or error}"
+            raise BaselineError(f"{told}; nothing was accepted") from None
+
+    def _note(self, noted: str, name: str, outputs: Sequence[WaitingOutput], reason: str, who: str) -> None:
+        """Add a line for each accepted output to what is noted."""
         day = f"{utc_now():%Y-%m-%d}"
         for output in outputs:
             change = str(output.change)
             if output.change is OutputChange.CHANGED:
-                headline = output.message.partition("\n")[0]
-                change = headline.removeprefix(f"{output.path} ")
+                change = cut(output.message.partition("\n")[0].removeprefix(f"{output.path} "), _LONGEST_CHANGE)
             figures = ["" if figure is None else f"{figure:,}" for figure in (output.rows, output.columns)]
             cells = (day, name, output.path, change, *figures, reason, who)
-            text += f"| {' | '.join(map(_cell, cells))} |\n"
-        with replace_file(place) as stream:
-            stream.write(text)
+            noted += f"| {' | '.join(map(_cell, cells))} |\n"
+        try:
+            with replace_file(self._baselines / ACCEPTED_NAME) as stream:
+                stream.write(noted)
+        except OSError as error:
+            told = f"the outputs are accepted, and {ACCEPTED_NAME} cannot be written: {error.strerror or error}"
+            raise BaselineError(told) from None
 
 
 def open_waiting(manifest: Manifest) -> WaitingOutputs:
@@ -274,8 +299,8 @@ def check_reason(reason: str) -> str:
 
 
 def _cell(text: str) -> str:
-    shown = show_path(" ".join(text.split())).replace("|", "\\|")
-    return shown if len(shown) <= _LONGEST_CELL or shown == text else f"{shown[:_LONGEST_CELL]}..."
+    """Write a text as a cell of a table in Markdown."""
+    return show_path(" ".join(text.split())).replace("\\", "\\\\").replace("|", "\\|")
 
 
 def check_origin(run: WaitingRun, root: Path) -> None:
@@ -317,10 +342,14 @@ def _unpack(place: Path, folder: Path) -> Path:
                 *_, project, name = ("", "", *member.filename.split("/"))
                 if project in {"", ".", ".."} or not (name == RECORD_NAME or COPY_NAME.fullmatch(name)):
                     continue
+                if member.file_size > MOST_BYTES:
+                    raise BaselineError(
+                        f"{place} holds {member.filename}, which is larger than any that the gate keeps"
+                    )
                 target = folder / project
                 target.mkdir(exist_ok=True)
                 with packed.open(member) as source, (target / name).open("wb") as file:
                     copyfileobj(source, file)
-    except (OSError, BadZipFile, RuntimeError, NotImplementedError) as error:
+    except (OSError, EOFError, ValueError, RuntimeError, BadZipFile, zlib.error, lzma.LZMAError) as error:
         raise BaselineError(f"{place} is no folder and no zip file that can be read: {error}") from None
     return folder

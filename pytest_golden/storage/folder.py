@@ -7,10 +7,11 @@ import secrets
 import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedReader
 
 STATE_FOLDER = ".golden"
 STORE_NAME = "golden.db"
@@ -121,7 +122,7 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """Open a regular file for reading bytes.
 
     Raises:

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
 from pytest_golden.cli.accept import _wait
 from pytest_golden.cli.main import main
-from pytest_golden.compare import keeping
+from pytest_golden.compare import kept_outputs
+from pytest_golden.compare.waiting import digest_entries
+from pytest_golden.manifest.reader import load_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,7 +146,7 @@ def test_one_output_can_be_accepted_and_the_others_still_wait(changed: Path, gol
     assert (read(changed, "sales/t.csv"), read(changed, "sales/a.txt")) == ("id,n\n1,3\n", "1\n")
     assert "sales: 2 outputs wait" in golden("accept").out
     ran = golden("accept", "sales", "--output", "t.csv", *RIGHT)
-    assert (ran.code, "t.csv of sales does not wait; what waits is a.txt, t2.csv" in ran.err) == (2, True)
+    assert (ran.code, "t.csv of sales does not wait; what waits is a.txt, t2.csv" in ran.err) == (1, True)
 
 
 def test_a_green_run_leaves_nothing_waiting(changed: Path, golden: Golden) -> None:
@@ -180,8 +183,9 @@ def test_a_damaged_record_is_one_sentence(changed: Path, golden: Golden) -> None
     for text in ("{", "[]", "{}", json.dumps({"project": "a"})):
         (changed / ".golden/waiting/sales/waiting.json").write_text(text)
         ran = golden("accept", "sales", *RIGHT)
-        assert ran.code == 2
+        assert ran.code == 1
         assert "what waits of sales cannot be read" in ran.err
+        assert golden("accept").code == 2
 
 
 def test_a_run_that_failed_also_for_something_else_gives_no_baselines(shop: Path, golden: Golden) -> None:
@@ -190,7 +194,7 @@ def test_a_run_that_failed_also_for_something_else_gives_no_baselines(shop: Path
     gate("sales")
     assert "nothing of it can be accepted: the run failed also for something else: wrote stray" in golden("accept").out
     ran = golden("accept", "sales", *RIGHT)
-    assert (ran.code, "nothing of sales can be accepted" in ran.err) == (2, True)
+    assert (ran.code, "nothing of sales can be accepted" in ran.err) == (1, True)
 
 
 def test_only_the_last_attempt_waits(shop: Path, golden: Golden) -> None:
@@ -204,13 +208,13 @@ def test_only_the_last_attempt_waits(shop: Path, golden: Golden) -> None:
 
 
 def test_what_is_too_large_is_named_and_not_kept(shop: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "MOST_BYTES", 5)
+    monkeypatch.setattr(kept_outputs, "MOST_BYTES", 5)
     assert golden("run", "sales").code == 1
     out = golden("accept").out
     assert "refused    t.csv: it is larger than 5B, so no copy of it is kept" in out
     assert "new        a.txt (2B" in out
-    monkeypatch.setattr(keeping, "MOST_BYTES", 1 << 30)
-    monkeypatch.setattr(keeping, "MOST_BYTES_OF_PROJECT", 5)
+    monkeypatch.setattr(kept_outputs, "MOST_BYTES", 1 << 30)
+    monkeypatch.setattr(kept_outputs, "MOST_BYTES_OF_PROJECT", 5)
     assert golden("run", "sales").code == 1
     assert "the project's outputs are larger than 5B" in golden("accept").out
 
@@ -311,7 +315,7 @@ def test_an_artifact_that_is_none_or_of_another_commit_is_refused(shop: Path, go
     for _ in range(2):
         subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "more"], check=True, cwd=shop)
     ran = golden("accept", "sales", "--from", str(kept), *RIGHT)
-    assert ran.code == 2
+    assert ran.code == 1
     assert "come from commit" in ran.err
     subprocess.run([*git, "checkout", "-q", "HEAD~2"], check=True, cwd=shop)
     assert golden("accept", "sales", "--from", str(kept), *RIGHT).code == 0
@@ -333,6 +337,13 @@ def test_options_that_do_not_go_together_are_refused(shop: Path, golden: Golden,
     assert (ran.code, ran.out) == (2, "")
 
 
+def test_json_lists_and_does_nothing_else(changed: Path, golden: Golden) -> None:
+    for words in (["sales", *RIGHT], ["--pending"]):
+        ran = golden("accept", *words, "--json")
+        assert (ran.code, "--json prints what waits" in json.loads(ran.out)["error"]) == (2, True)
+    assert read(changed, "sales/a.txt") == "1\n"
+
+
 def test_gate_that_ctrl_c_reached_too_is_waited_for() -> None:
     class Interrupted(subprocess.Popen[bytes]):
         is_told = False
@@ -345,3 +356,104 @@ def test_gate_that_ctrl_c_reached_too_is_waited_for() -> None:
 
     with Interrupted([sys.executable, "-c", "raise SystemExit(7)"]) as gate:
         assert _wait(gate) == 7
+
+
+def forge(shop: Path, **fields: object) -> None:
+    """Change what the record says of a.txt."""
+    place = shop / ".golden/waiting/sales/waiting.json"
+    record = json.loads(place.read_text())
+    output = next(one for one in record["outputs"] if one["path"] == "a.txt")
+    output.update(fields)
+    place.write_text(json.dumps(record))
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("path", ["../../evil.txt", "/tmp/evil.txt", "a/../../b", "a//b", "", "a\0b"])
+@pytest.mark.parametrize("change", ["new", "changed", "removed"])
+def test_a_record_names_nothing_outside_of_the_baselines(changed: Path, golden: Golden, path: str, change: str) -> None:
+    (changed / "golden_projects.yaml").write_text(MANIFEST.replace("{path: a.txt}, {", '{path: "**"}, {'))
+    forge(changed, path=path, change=change, baseline_sha256=None)
+    ran = golden("accept", "sales", *RIGHT)
+    assert ran.code == 1
+    assert "what waits of sales cannot be read: it is no record of this project" in ran.err
+    assert list(changed.rglob("evil.txt")) == []
+
+
+def test_a_copy_that_is_a_link_is_not_followed(changed: Path, golden: Golden) -> None:
+    secret = changed.parent / "private.txt"
+    secret.write_text("mine\n")
+    copy = changed / ".golden/waiting/sales/1.txt"
+    copy.unlink()
+    copy.symlink_to(secret)
+    forge(changed, sha256=digest(secret))
+    ran = golden("accept", "sales", "--output", "a.txt", *RIGHT)
+    assert (ran.code, "its copy cannot be read" in ran.out) == (1, True)
+    assert read(changed, "sales/a.txt") == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "text", "told"),
+    [
+        ("", "password=hunter2hunter2", "remove it from the output"),
+        (", not_contains: [failed]", "failed", "would not pass with itself"),
+    ],
+)
+def test_a_forged_record_does_not_make_a_baseline_of_what_may_be_none(
+    changed: Path, golden: Golden, rules: str, text: str, told: str
+) -> None:
+    (changed / "golden_projects.yaml").write_text(MANIFEST.replace("{path: a.txt}, {", f"{{path: a.txt{rules}}}, {{"))
+    copy = changed / ".golden/waiting/sales/1.txt"
+    copy.write_text(f"{text}\n")
+    entry = load_manifest(changed / "golden_projects.yaml").projects[0].outputs[0]
+    forge(changed, sha256=digest(copy), allowed="it is fine", declared=digest_entries([entry]))
+    ran = golden("accept", "sales", "--output", "a.txt", *RIGHT)
+    assert (ran.code, told in ran.out) == (1, True), ran.out
+    assert read(changed, "sales/a.txt") == "1\n"
+
+
+def test_a_proposal_names_outputs_and_no_person(changed: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "isatty", lambda _: False)
+    ran = golden("accept", "sales", "--reason", "x", "--by", "humаn")
+    assert (ran.code, "is reserved" in ran.err) == (2, True)
+    assert golden("accept", "sales", "--reason", "x").code == 1
+    place = changed / ".golden/waiting/sales/proposed.json"
+    place.write_text(json.dumps({**json.loads(place.read_text()), "paths": []}))
+    monkeypatch.setattr(os, "isatty", lambda _: True)
+    ran = golden("accept", "--pending")
+    assert (ran.code, "names no output" in ran.err) == (2, True)
+
+
+def test_accepted_outputs_are_noted_whatever_lies_there(changed: Path, golden: Golden) -> None:
+    noted = changed / "golden_baselines/ACCEPTED.md"
+    noted.mkdir()
+    ran = golden("accept", "sales", *RIGHT)
+    assert (ran.code, "ACCEPTED.md cannot be read" in ran.err) == (2, True)
+    assert read(changed, "sales/a.txt") == "1\n"
+    noted.rmdir()
+    private = changed.parent / "private.txt"
+    private.write_text("mine\n")
+    noted.symlink_to(private)
+    assert "ACCEPTED.md cannot be read" in golden("accept", "sales", *RIGHT).err
+    noted.unlink()
+    noted.write_bytes(b"\xff old\n")
+    assert golden("accept", "sales", *RIGHT).code == 0
+    assert noted.read_text().startswith("\\xff old\n| ")
+
+
+def test_a_damaged_or_huge_zip_file_is_one_sentence(changed: Path, golden: Golden, tmp_path: Path) -> None:
+    whole = tmp_path / "whole.zip"
+    with ZipFile(whole, "w", ZIP_DEFLATED) as packed:
+        packed.writestr("sales/1.txt", "a" * 100_000)
+    raw = whole.read_bytes()
+    broken = tmp_path / "broken.zip"
+    broken.write_bytes(raw[:60] + b"\x00\xff\x13\x37" * 4 + raw[76:])
+    ran = golden("accept", "--from", str(broken))
+    assert (ran.code, "is no folder and no zip file that can be read" in ran.err) == (2, True), ran.err
+    (tmp_path / "cut.zip").write_bytes(raw[: len(raw) // 2])
+    assert golden("accept", "--from", str(tmp_path / "cut.zip")).code == 2
+    size = raw.rindex(b"PK\x01\x02") + 24
+    (tmp_path / "huge.zip").write_bytes(raw[:size] + (3 << 30).to_bytes(4, "little") + raw[size + 4 :])
+    assert "is larger than any that the gate keeps" in golden("accept", "--from", str(tmp_path / "huge.zip")).err
