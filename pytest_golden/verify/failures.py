@@ -102,7 +102,11 @@ def _digest(result: GoldenProjectResult) -> str:
     shown = {
         "status": str(result.status),
         "exit_code": result.exit_code,
-        "reasons": [[reason.kind, reason.path, _mask_names(reason.message)] for reason in result.reasons],
+        # Outputs that were written at about the same time come in one order or the other, and the first has the advice.
+        "reasons": sorted(
+            [str(reason.kind), str(reason.path), _mask_names(_ADVICE.sub("", reason.message))]
+            for reason in result.reasons
+        ),
         "steps": [_mask_names(str(step.get("content"))) for step in result.steps if says_it_failed(step)],
         "output": _mask_names(result.output_summary),
     }

@@ -117,7 +117,8 @@ def _run(side: DiffSide, outputs: tuple[DeclaredOutput, ...], folder: Path) -> t
     collector = OutputCollector(outputs, folder)
     if side.project is None:
         return collector, None
-    project = replace(side.project, outputs=outputs)
+    # What else the project must hold is the gate's to judge.
+    project = replace(side.project, outputs=outputs, stdout=None, stderr=None, unexpected_files="allow")
     outcome = side.gateway.run_pipeline(
         project, role=AgentRole.REGRESSION_GUARD, permissions=Permissions(can_edit_source=False), examine=collector
     )

@@ -76,6 +76,13 @@ def test_a_side_that_fails_is_said_and_is_no_error(shop: Path, golden: Golden) -
     assert "sales: nothing to compare, since it failed on the head: exit code 3, expected 0" in ran.out
 
 
+def test_what_a_project_must_hold_besides_is_not_judged(shop: Path, golden: Golden) -> None:
+    text = MANIFEST.replace("name: sales,", "name: sales, unexpected_files: fail, stdout: {contains: [never]},")
+    (shop / "golden_projects.yaml").write_text(text)
+    (shop / "run.sh").write_text((shop / "run.sh").read_text() + "echo > stray\n")
+    assert "sales: 4 outputs changed, 2 as before" in golden("diff", "main", "sales").out
+
+
 def test_a_project_that_one_side_alone_declares(shop: Path, golden: Golden) -> None:
     text = MANIFEST.replace("name: other", "name: renamed")
     (shop / "golden_projects.yaml").write_text(text)

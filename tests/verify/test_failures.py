@@ -125,3 +125,12 @@ def test_digest_is_of_all_that_was_shown_but_for_times_and_temporary_names() -> 
     other = replace(one, output_summary="took 1.2s in /tmp/tmpabcdef12, 4 of 9 failed")
     assert identify(one).digest == identify(same).digest
     assert identify(one).digest != identify(other).digest
+
+
+def test_the_order_of_reasons_and_their_advice_make_no_other_failure() -> None:
+    one, other = (Reason(ReasonKind.OUTPUT_DIFFERS, f"{name} differs\n- 1\n+ 2", name) for name in ("a", "b"))
+    told = ADVICE.format("p")
+    there, back = (
+        failed(replace(first, message=first.message + told), second) for first, second in ((one, other), (other, one))
+    )
+    assert identify(there) == identify(back)
