@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.compare.accepting import Acceptance
     from pytest_golden.compare.baselines import ExpectedFile
-    from pytest_golden.compare.keeping import OutputKeeping
+    from pytest_golden.compare.kept_outputs import OutputKeeping
     from pytest_golden.compare.opening import Mismatch
     from pytest_golden.compare.tables.database_outputs import Exports
     from pytest_golden.compare.waiting import RunOrigin
@@ -222,7 +222,7 @@ class OutputExamination(Examination):
         """Return what keeps the outputs for a person; None where there is no folder for them."""
         if self._keeping is None and self._describe_run is not None and self._state_folder is not None:
             # Few runs need it.
-            from pytest_golden.compare.keeping import OutputKeeping
+            from pytest_golden.compare.kept_outputs import OutputKeeping
 
             self._keeping = OutputKeeping(self._state_folder, self._baselines, self._describe_run)
         return self._keeping

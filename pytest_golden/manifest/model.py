@@ -190,7 +190,7 @@ class DeclaredOutput(Shape):
         (), list_of(TEXT, one_alone=True), "table, exists: columns in which every row has a value."
     )
     unique: tuple[str, ...] = declared(
-        (), list_of(TEXT, one_alone=True), "table, exists: columns in which no value stands twice."
+        (), list_of(TEXT, one_alone=True), "table, exists: columns in which no value occurs twice."
     )
     between: Mapping[str, tuple[float | str | None, ...]] = field(
         default_factory=FrozenDict,

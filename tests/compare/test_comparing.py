@@ -475,7 +475,7 @@ def test_values_of_a_repeated_key_are_redacted(files: Files) -> None:
     table = "api_key,n\nhunter2secret,1\nhunter2secret,2\n"
     told = tell(files, "a.csv", table, table, key=("api_key",))
     assert "a key that is not unique: `api_key`\n" in told
-    assert told.endswith("\n  api_key=[REDACTED] stands 2 times")
+    assert told.endswith("\n  api_key=[REDACTED] occurs 2 times")
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "comparing.md"

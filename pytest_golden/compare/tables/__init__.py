@@ -3,7 +3,7 @@
 `compare_tables.py` checks what can differ, in order: the number of rows, the columns, the rows. `formats.py` reads each format
 into a `Table`: its columns, and what DuckDB is asked for. Whether two values are equal is SQL, written by `equality.py`.
 
-A difference is then explained, which never changes the verdict: `matching.py` finds renamed columns, `cause.py` pairs the rows in
-the way that needs the fewest cells, `explaining.py` joins them once, `figures.py` and `surplus.py` say what columns and rows have
+A difference is then explained, which never changes the verdict: `matching.py` finds renamed columns, `row_causes.py` pairs the rows in
+the way that needs the fewest cells, `explaining.py` joins them once, `column_figures.py` and `surplus.py` say what columns and rows have
 in common, and `telling.py` writes it down.
 """

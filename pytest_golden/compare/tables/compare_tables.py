@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NoReturn
 from pytest_golden.compare.opening import Content, Mismatch, Side, UnreadableError
 from pytest_golden.compare.showing import compose, describe_broken, quote_name, quote_names
 from pytest_golden.compare.tables import rows
-from pytest_golden.compare.tables.cause import compare_keyed, explain_repeated, explain_without_key
 from pytest_golden.compare.tables.cells import Cells
 from pytest_golden.compare.tables.duckdb_engine import DuckDBUnusableError, QueryError, describe_trouble, open_engine
 from pytest_golden.compare.tables.equality import NUMBER, WHOLE_NUMBER, Comparison, Equality, is_wide, part
@@ -22,6 +21,7 @@ from pytest_golden.compare.tables.model import (
     TablesDifferError,
     Values,
 )
+from pytest_golden.compare.tables.row_causes import compare_keyed, explain_repeated, explain_without_key
 from pytest_golden.compare.tables.telling import describe, describe_place, list_difference
 from pytest_golden.compare.tables.value_rules import check_row_count, check_values
 from pytest_golden.gateway.table_difference import RenamedColumn, RetypedColumn, TableDifference
@@ -150,7 +150,9 @@ def _find_other_writing(comparison: Comparison, pairs: Sequence[Pair]) -> str:
         for alias, table in zip("xy", comparison.tables, strict=True)
     )
     other = [comparison.cells.name(pair.label) for pair, x, y in zip(texts, now, was, strict=True) if x != y]
-    return f"numbers of {quote_names(other)} are written otherwise than in the baseline, and equal" if other else ""
+    return (
+        f"numbers of {quote_names(other)} are written differently than in the baseline, but are equal" if other else ""
+    )
 
 
 def _add_columns(found: TableDifference, match: Match, cells: Cells) -> TableDifference:
@@ -296,5 +298,5 @@ def describe_repeated(error: KeyRepeatedError, cells: Cells) -> tuple[str, tuple
     """Say whose key is not unique, and below it how often some of them stand."""
     whose = "has" if error.side is Side.OUTPUT else "has a baseline with"
     told = ((cells.hide_all(error.names, row[:-1]), row[-1]) for row in error.repeated)
-    examples = tuple(f"  {describe_place(error.names, place)} stands {times:,} times" for place, times in told)
+    examples = tuple(f"  {describe_place(error.names, place)} occurs {times:,} times" for place, times in told)
     return f"{whose} a key that is not unique: {quote_names(error.names)}", examples

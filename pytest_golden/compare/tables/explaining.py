@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.compare.tables.column_figures import read_figures
 from pytest_golden.compare.tables.equality import any_of, as_text, order_of
-from pytest_golden.compare.tables.figures import read_figures
 from pytest_golden.compare.tables.model import Values
 from pytest_golden.compare.tables.surplus import describe_surplus
 from pytest_golden.gateway.table_difference import ChangedCell, ChangedRow, PairedBy, TableDifference
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_golden.compare.tables.cells import Cells
+    from pytest_golden.compare.tables.column_figures import Change
     from pytest_golden.compare.tables.duckdb_engine import Engine
     from pytest_golden.compare.tables.equality import Comparison
-    from pytest_golden.compare.tables.figures import Change
     from pytest_golden.compare.tables.model import Pair
     from pytest_golden.compare.tables.pairing import Pairing
     from pytest_golden.gateway.table_difference import Place

@@ -1,4 +1,4 @@
-"""Which column of a table is which of its baseline: by name, and under another name by its values."""
+"""Matches the columns of a table with those of its baseline: by name, and renamed ones by their values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_golden.compare.tables.duckdb_engine import Engine
     from pytest_golden.compare.tables.model import Column, Table
 
-# A column is the same under another name if so many of its values are, each as often as it stands.
+# A column was renamed if this share of its values is found under the new name, each as often.
 _LEAST_SHARE = 0.9
 _MOST_LOOKED_AT = 20
 _MOST_ROWS = 5_000_000
@@ -23,9 +23,9 @@ _MOST_ROWS = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The columns of two tables: `pairs` can be compared; each of the others stands alone, or has two types.
+    """The columns of two tables. `pairs` can be compared; the others are on one side only, or have two types.
 
-    `moved` are the names from the first to the last column that has another place: here, and in the baseline.
+    `moved` are the names from the first to the last column whose place changed: here, and in the baseline.
     """
 
     pairs: tuple[Pair, ...]

@@ -1,4 +1,4 @@
-"""Which row of a table is which of its baseline, to explain a difference; it never decides whether there is one.
+"""Pairs the rows of a table with those of its baseline, to explain a difference. It never decides whether there is one.
 
 Rows are paired by the declared key, else by the smallest key that both sides have in common, else by the columns that agree,
 else as they stand.
@@ -68,7 +68,9 @@ def pair_by_position(tables: tuple[Table, Table]) -> Pairing:
 
 
 def infer_key(engine: Engine, pairs: Sequence[Pair], tables: tuple[Table, Table]) -> tuple[Pair, ...]:
-    """Return the fewest columns that are unique and filled on both sides and have most values in common; none if there are none.
+    """Return the fewest columns that are unique and filled on both sides, of these the ones with most values in common.
+
+    Return no columns if there is no such key.
 
     Raises:
         QueryError: DuckDB cannot answer.

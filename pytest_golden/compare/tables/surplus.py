@@ -1,4 +1,4 @@
-"""Tells what the rows that only one side has have in common, such as a status that a filter dropped."""
+"""Tells what rows that only one side has share, such as a status that a filter dropped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NESTED = ("STRUCT", "MAP", "UNION", "BIT", "BLOB")
 def describe_surplus(
     comparison: Comparison, pairing: Pairing, counts: tuple[int, int], pairs: Sequence[Pair]
 ) -> tuple[str, ...]:
-    """Return one sentence for the rows that only one side has, where these have something in common that the others have not.
+    """Return one sentence for the rows of each side that the other lacks, if they share what no other row has.
 
     `counts` are those rows: only here, and only in the baseline.
 
@@ -42,15 +42,17 @@ def describe_surplus(
     for is_here, count, others, whose, nobody in sides:
         if not count or not others.rows:
             continue
-        found = _find_common(comparison, pairing, pairs, is_here=is_here)
+        found = _find_common(comparison, pairing, pairs, nobody, is_here=is_here)
         if found:
             subject = f"the {count_of(count, 'row')} {whose}" if count > 1 else f"the row {whose}"
-            said = " and ".join(text.format(nobody=nobody) for text in found[:_MOST_TOLD])
-            told.append(f"{subject} {'all have' if count > 1 else 'has'} {said}")
+            told.append(f"{subject} {'all have' if count > 1 else 'has'} {' and '.join(found[:_MOST_TOLD])}")
     return tuple(told)
 
 
-def _find_common(comparison: Comparison, pairing: Pairing, pairs: Sequence[Pair], *, is_here: bool) -> list[str]:
+def _find_common(
+    comparison: Comparison, pairing: Pairing, pairs: Sequence[Pair], nobody: str, *, is_here: bool
+) -> list[str]:
+    """Return what the rows share, values first; `nobody` says which rows do not have them."""
     engine, cells = comparison.engine, comparison.cells
     able = [
         pair for pair in pairs if not str(pair.column.type).startswith(_NESTED) and str(pair.column.type)[-1:] != "]"
@@ -77,11 +79,11 @@ def _find_common(comparison: Comparison, pairing: Pairing, pairs: Sequence[Pair]
             values = _read_values(engine, (getattr(pair, own), alone), (getattr(pair, other), others))
             if values is not None:
                 shown = " or ".join(cells.show(pair.label, value) for value in values)
-                exact.append(f"{name} = {shown}, which {{nobody}}")
+                exact.append(f"{name} = {shown}, which {nobody}")
         if filled == rows and its[0] and _is_beyond(pair, one, its) and pair.label not in key_labels:
             bounds = [cells.show(pair.label, str(value)) for value in (least, most, its[2], its[3])]
             ranges.append(f"{name} from {bounds[0]} to {bounds[1]}, the others from {bounds[2]} to {bounds[3]}")
-    return [text.replace("{", "{{").replace("}", "}}").replace("{{nobody}}", "{nobody}") for text in (*exact, *ranges)]
+    return [*exact, *ranges]
 
 
 def _ask(engine: Engine, columns: Sequence[str], source: str) -> list[tuple[Any, ...]]:

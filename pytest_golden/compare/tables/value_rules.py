@@ -81,7 +81,7 @@ def _check(engine: Engine, declared: DeclaredOutput, rule: str, column: Column, 
         return f"has no value in {count_of(nulls, 'row')}" if nulls else ""
     plain = _plain(column, value)
     if rule == "unique":
-        where, having, verb = f"{value} IS NOT NULL", " HAVING count(*) > 1", "stands more than once"
+        where, having, verb = f"{value} IS NOT NULL", " HAVING count(*) > 1", "occurs more than once"
     elif rule == "between":
         low, high = declared.between[column.name]
         where, having = _outside(plain, low, high), ""

@@ -77,7 +77,7 @@ def test_the_first_lines_name_the_cause_of_a_break(files: Files, name: str, rule
     message = files.tell("t.csv", as_csv(change(ORDERS)), as_csv(ORDERS), **rules)
     first = "\n".join(message.splitlines()[:4])
     if name == "wrong join" and rules.get("key"):
-        told = ["a key that is not unique: `order_id`", "their rows are equal otherwise"]
+        told = ["a key that is not unique: `order_id`", "their rows are otherwise equal"]
     assert [words for words in told if words not in first] == []
 
 
@@ -194,7 +194,7 @@ def test_numbers_that_are_written_otherwise_are_equal_and_said(files: Files) -> 
     accepted = files.write("baselines", "t.csv", "id,v,s\n1,33,a\n2,1.5,1e3\n")
     declared = DeclaredOutput(path="t.csv")
     assert compare_files(declared, actual, accepted, shown_as="t.csv", warn=told.append) is None
-    assert told == ["t.csv: numbers of `v` are written otherwise than in the baseline, and equal"]
+    assert told == ["t.csv: numbers of `v` are written differently than in the baseline, but are equal"]
     assert compare_files(declared, actual, actual, shown_as="t.csv", warn=told.append) is None
     assert len(told) == 1
     for one, other in (("1", "1.01"), ("007", "7.0"), ("1e3", "1000"), ("-0.0", "0"), ("+5", "5.0")):

@@ -111,18 +111,18 @@ def test_multisets_within_a_tolerance_are_paired_as_well_as_can_be(files: Files)
 @pytest.mark.parametrize(
     ("output", "baseline", "told"),
     [
-        ("id\n5\n5\n", "id\n5\n5\n", "out/t.csv has a key that is not unique: `id`\n  id=5 stands 2 times"),
-        ("id\n5\n5\n5\n", "id\n5\n", "out/t.csv has a key that is not unique: `id`\n  id=5 stands 3 times"),
-        ("id\n5\n5\n", "id\n7\n", "out/t.csv has a key that is not unique: `id`\n  id=5 stands 2 times"),
+        ("id\n5\n5\n", "id\n5\n5\n", "out/t.csv has a key that is not unique: `id`\n  id=5 occurs 2 times"),
+        ("id\n5\n5\n5\n", "id\n5\n", "out/t.csv has a key that is not unique: `id`\n  id=5 occurs 3 times"),
+        ("id\n5\n5\n", "id\n7\n", "out/t.csv has a key that is not unique: `id`\n  id=5 occurs 2 times"),
         (
             "id\n7\n",
             "id\n5\n5\n",
-            "out/t.csv has a baseline with a key that is not unique: `id`\n  id=5 stands 2 times",
+            "out/t.csv has a baseline with a key that is not unique: `id`\n  id=5 occurs 2 times",
         ),
         (
             "id\n5\n",
             "id\n5\n5\n",
-            "out/t.csv has a baseline with a key that is not unique: `id`\n  id=5 stands 2 times",
+            "out/t.csv has a baseline with a key that is not unique: `id`\n  id=5 occurs 2 times",
         ),
         ("x\n5\n", "id\n6\n", "out/t.csv has no column `id`, which is its key\n  columns: `x`"),
         ("id\n5\n", "x\n6\n", "out/t.csv has a baseline with no column `id`, which is its key\n  columns: `x`"),
@@ -151,8 +151,8 @@ def test_a_key_that_could_join_more_rows_than_can_be_counted_ends_soon(files: Fi
     assert message.splitlines() == [
         "out/t.csv has a key that is not unique: `id`",
         "rows: 200,000 here, 200,000 in the baseline",
-        "1 key stands more than once: their rows differ in `n`",
-        "  id=same stands 200,000 times",
+        "1 key occurs more than once: its rows differ in `n`",
+        "  id=same occurs 200,000 times",
     ]
 
 
@@ -208,7 +208,7 @@ def test_the_rows_are_counted_with_and_without_a_baseline(files: Files) -> None:
     twice = files.write("view", "u.csv", TABLE + "1,1,1\n")
     found = compare_files(declared, twice, None, shown_as="out/u.csv")
     assert found is not None
-    assert found.message == "out/u.csv has a key that is not unique: `id`\n  id=1 stands 2 times"
+    assert found.message == "out/u.csv has a key that is not unique: `id`\n  id=1 occurs 2 times"
 
 
 def test_a_difference_stays_within_what_can_be_read(files: Files) -> None:

@@ -47,7 +47,7 @@ def test_what_holds_is_nothing(files: Files, compare: str, rules: dict[str, Any]
     [
         ("id\n1\n\"\"\n", {"not_null": "id"}, None),
         ("id,n\n1,1\n,1\n,2\n", {"not_null": "id"}, "not_null: `id` has no value in 2 rows"),
-        ("id\n1\n1\n2\n2\n2\n3\n", {"unique": "id"}, "unique: `id` stands more than once in 5 rows: 2 (3 rows), 1 (2 rows)"),
+        ("id\n1\n1\n2\n2\n2\n3\n", {"unique": "id"}, "unique: `id` occurs more than once in 5 rows: 2 (3 rows), 1 (2 rows)"),
         ("id,n\n,1\n,1\n", {"unique": "id"}, None),
         ("n\n-1\n5\nx\nnan\n", {"between": {"n": [0, 9]}}, "between: `n` is not from 0 to 9 in 3 rows: -1 (1 row), nan (1 row), x (1 row)"),
         ("n\n11\n10\n9\n", {"between": {"n": [None, 10]}}, "between: `n` is not up to 10 in 1 row: 11 (1 row)"),
@@ -85,7 +85,7 @@ def test_all_broken_rules_are_told_before_any_difference(files: Files) -> None:
     assert message.splitlines() == [
         "out/t.csv breaks 2 rules: not_null: `s` has no value in 1 row, and more",
         "not_null: `s` has no value in 1 row",
-        "unique: `id` stands more than once in 2 rows: 1 (2 rows)",
+        "unique: `id` occurs more than once in 2 rows: 1 (2 rows)",
     ]
 
 

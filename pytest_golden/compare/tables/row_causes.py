@@ -1,6 +1,6 @@
-"""Finds the pairing of rows that explains a difference with the fewest cells, once a comparison has found one.
+"""Explains a difference by the pairing of rows that leaves the fewest cells different.
 
-The verdict stands: a table whose rows pair up well by an inferred key is still in another order than its baseline.
+This never changes the verdict: a table whose rows pair up well by an inferred key is still in another order than its baseline.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from pytest_golden.compare.opening import Side
 from pytest_golden.compare.showing import quote_name, quote_names
 from pytest_golden.compare.tables import rows
+from pytest_golden.compare.tables.column_figures import read_figures
 from pytest_golden.compare.tables.duckdb_engine import QueryError
 from pytest_golden.compare.tables.equality import is_wide
 from pytest_golden.compare.tables.explaining import MOST_COLUMNS, explain, join_rows
-from pytest_golden.compare.tables.figures import read_figures
 from pytest_golden.compare.tables.pairing import (
     can_be_sorted,
     find_repeated_key,
@@ -124,7 +124,7 @@ def _describe_repeated(comparison: Comparison, pair: Pair, repeated: int) -> str
     here, baseline = comparison.tables
     unique, other = ("in the baseline", "here") if here.rows > baseline.rows else ("here", "in the baseline")
     name = quote_name(comparison.cells.name(pair.label))
-    values = f"{count_of(repeated, 'value')} of it stand{'s' if repeated == 1 else ''} more than once {other}"
+    values = f"{count_of(repeated, 'value')} of it occur{'s' if repeated == 1 else ''} more than once {other}"
     became = "multiplied, as by a join" if here.rows > baseline.rows else "merged"
     return f"{name} is unique {unique}, and {values}: rows were {became}"
 
@@ -212,10 +212,9 @@ def explain_repeated(
         f"SELECT count(*){counted} FROM (SELECT 1{asked} FROM {table.scan(alias)} GROUP BY {by} HAVING count(*) > 1)"
     )[0]
     names = [comparison.cells.name(pair.label) for pair, count in zip(able, counts, strict=True) if count]
-    subject = f"{count_of(total, 'key')} stand{'s' if total == 1 else ''} more than once"
-    note = f"{subject}: " + (
-        f"their rows differ in {quote_names(names)}" if names else "their rows are equal otherwise"
-    )
+    subject, whose = ("1 key occurs", "its") if total == 1 else (f"{total:,} keys occur", "their")
+    told = f"rows differ in {quote_names(names)}" if names else "rows are otherwise equal"
+    note = f"{subject} more than once: {whose} {told}"
     return TableDifference(
         baseline.rows,
         here.rows,
