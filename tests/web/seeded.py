@@ -5,6 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from pytest_golden.gateway.table_difference import (
+    ChangedCell,
+    ChangedRow,
+    ColumnDifference,
+    HistogramBar,
+    PairedBy,
+    TableDifference,
+)
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.outcome_logger import log_agent_outcome
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
@@ -20,7 +28,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOKEN = "a-token-of-the-team-0123456789"
-_DIFFERS = Reason(ReasonKind.OUTPUT_DIFFERS, "out.csv differs from its baseline\n- 1\n+ 2", "out.csv")
+_AMOUNTS = ColumnDifference("amount", 2, 0.5, 0, 1, 4, 3, 8.0, histogram=(HistogramBar("0 to 9", 3, 1),))
+_ROWS = (
+    ChangedRow(("1",), (ChangedCell("amount", "1", "9"),)),
+    ChangedRow(("2",), (ChangedCell("amount", "2", None),)),
+)
+_TABLE = TableDifference(4, 4, 2, paired_by=PairedBy.KEY, place_names=("id",), columns=(_AMOUNTS,), changed_rows=_ROWS)
+_DIFFERS = Reason(ReasonKind.OUTPUT_DIFFERS, "out.csv differs from its baseline\n- 1\n+ 2", "out.csv", table=_TABLE)
 
 
 def seed(folder: Path) -> str:
