@@ -28,6 +28,7 @@ import yaml
 from pytest_golden.cli.check import make_plan
 from pytest_golden.cli.options import add_options, read_command_settings
 from pytest_golden.cli.screen import answer, print_list, show_status, styled
+from pytest_golden.compare.tables.database_files import find_kind
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.calibrating import calibrate_project
 from pytest_golden.gateway.runners.choice import find_runner, list_runners
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.gate.calibrating import ProjectCalibration
+    from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.regression.model import GoldenProjectResult
 
 
@@ -68,8 +70,8 @@ _DATA_SUFFIXES = frozenset(
     {*(".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json", ".geojson"), *(".txt", ".md", ".html", ".png", ".svg")}
 )
 _NO_RULES = DeclaredOutput("*")
-# What is certainly a database, by its name.
-_DATABASE_SUFFIXES = frozenset({".duckdb", ".sqlite", ".sqlite3"})
+# What may be a database: its first bytes tell.
+_DATABASE_SUFFIXES = frozenset({".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db"})
 _DBT_MANIFEST = "target/manifest.json"
 _ALL_TABLES = "*"
 _MOST_OUTPUTS = 50
@@ -345,19 +347,26 @@ def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs:
         )
 
 
-def draft_outputs(written: Sequence[str]) -> tuple[DeclaredOutput, ...]:
+def draft_outputs(written: WrittenFiles) -> tuple[DeclaredOutput, ...]:
     """Make an entry for each written file that holds data: tables, JSON, texts for people and pictures; the first of many.
 
     The models of dbt are one entry, and so are the tables of each database.
     """
-    expected = find_unexpected(written, ())
-    databases = [path for path in expected if PurePosixPath(path).suffix.lower() in _DATABASE_SUFFIXES]
-    if _DBT_MANIFEST in written and databases:
+    expected = find_unexpected(written.paths, ())
+    databases = [path for path in expected if _is_database(path, written)]
+    if _DBT_MANIFEST in written.paths and databases:
         of_tables = [DeclaredOutput(dbt=(_ALL_TABLES,))]
     else:
         of_tables = [DeclaredOutput(glob.escape(path), tables=(_ALL_TABLES,)) for path in databases]
     found = [path for path in expected if _holds_data(path)]
     return (*of_tables, *(DeclaredOutput(glob.escape(path)) for path in found[:_MOST_OUTPUTS]))
+
+
+def _is_database(path: str, written: WrittenFiles) -> bool:
+    try:
+        return PurePosixPath(path).suffix.lower() in _DATABASE_SUFFIXES and bool(find_kind(written.locate(path)))
+    except OSError:
+        return False
 
 
 def _holds_data(path: str) -> bool:
@@ -375,11 +384,11 @@ def choose_outputs(
     if tried.runs < _RUNS_TO_COMPARE:
         return (), ()
     if found is None:
-        told = (
-            "a second run, at another time and with one thread, did not pass"
-            if tried.failed
-            else "its inputs changed between two runs"
-        )
+        told = "its inputs changed between two runs"
+        if tried.failed:
+            conditions = "a second run, with another hash seed, one thread and perhaps at another time, did not pass"
+            headline = (tried.failed.error_message or "").partition("\n")[0]
+            told = f"{conditions}: {headline}"
         return (), (f"no outputs: {told}; `golden calibrate` says more once they are declared",)
     moving = {file.path: file.unsolved for file in found.files if file.unsolved}
     moving |= dict.fromkeys(found.missing, ("only one of two runs wrote it",))

@@ -127,11 +127,15 @@ def describe_kind(mode: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFile:
-    """A file that is expected: each of `entries` names it, and all of them must hold."""
+    """A file that is expected: each of `entries` names it, and all of them must hold.
+
+    `known_key` is what the engine that made a table says identifies a row.
+    """
 
     path: str
     entries: tuple[DeclaredOutput, ...]
     is_written: bool
+    known_key: tuple[str, ...] = ()
 
     @property
     def needs_baseline(self) -> bool:

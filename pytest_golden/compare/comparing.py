@@ -71,6 +71,7 @@ def compare_files(
     shown_as: str,
     redact: Redact = str,
     warn: Callable[[str], None] = lambda _: None,
+    known_key: Sequence[str] = (),
 ) -> Mismatch | None:
     """Compare an output with its baseline as declared; None when it holds.
 
@@ -84,6 +85,7 @@ def compare_files(
         shown_as: the name that messages give the output.
         redact: takes what is secret out of texts, bytes, JSON and cells of tables before they are cut.
         warn: is told what a person should know of an output that holds, such as numbers that are written otherwise.
+        known_key: the key of a table, where none is declared and the baseline has it and is unique in it.
 
     Raises:
         GoldenError: the harness could not do its job.
@@ -92,7 +94,7 @@ def compare_files(
     output = Content(actual, Side.OUTPUT)
     accepted = None if baseline is None else Content(baseline, Side.BASELINE)
     try:
-        return _compare(declared, output, accepted, shown_as, redact, warn)
+        return _compare(declared, output, accepted, shown_as, redact, warn, known_key=known_key)
     except UnreadableError as error:
         is_output = error.side is Side.OUTPUT
         kind = ReasonKind.OUTPUT_UNREADABLE if is_output else ReasonKind.BASELINE_UNREADABLE
@@ -112,6 +114,8 @@ def _compare(
     shown_as: str,
     redact: Redact,
     warn: Callable[[str], None],
+    *,
+    known_key: Sequence[str],
 ) -> Mismatch | None:
     comparison = choose_comparison(actual.path, declared)
     broken = _check_texts(declared, actual)
@@ -123,7 +127,9 @@ def _compare(
             return mismatch
         return compare_tables(declared, actual, None, shown_as=shown_as, redact=redact, warn=warn)
     if comparison == "table":
-        return compare_tables(declared, actual, baseline, shown_as=shown_as, redact=redact, warn=warn)
+        return compare_tables(
+            declared, actual, baseline, shown_as=shown_as, redact=redact, warn=warn, known_key=known_key
+        )
     if baseline is None:
         raise UnreadableError(Side.BASELINE, "is missing")
     if has_equal_bytes(actual, baseline) or (is_archive(actual) and has_equal_content(actual, baseline)):
@@ -213,6 +219,7 @@ def compare_with(
             shown_as=file.path,
             redact=redact,
             warn=warn,
+            known_key=file.known_key,
         )
         for entry in entries
     )

@@ -36,13 +36,14 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
 
-    Draft = Callable[[Sequence[str]], tuple[DeclaredOutput, ...]]
+    Draft = Callable[[WrittenFiles], tuple[DeclaredOutput, ...]]
 
 # The one for programs with threads first: with the other, waiting threads spin.
 _LIBRARIES = (
     *("libfaketimeMT.so.1", "faketime/libfaketimeMT.so.1", "libfaketimeMT.1.dylib"),
     *("libfaketime.so.1", "faketime/libfaketime.so.1", "libfaketime.1.dylib"),
 )
+_FAKETIME = "faketime"
 _LIBRARY_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/homebrew/lib/faketime")
 # A day, seven hours and some minutes: another day of the week, hour and minute.
 _LATER_SECONDS = 24 * 3600 + 7 * 3600 + 13 * 60
@@ -98,12 +99,12 @@ def calibrate_project(
         open_gateway: makes the gateway of one run; each has threads and scratch of its own.
         runs: how often to run it, at least 2.
         watch: is told the number of the run, from 1, and its gateway.
-        draft: for a project without `outputs:`, makes entries from the paths that the first run wrote.
+        draft: for a project without `outputs:`, makes entries from what the first run wrote.
 
     Raises:
         GoldenError: the harness could not do its job.
     """
-    library = find_faketime()
+    library = _find_clock(project)
     varied = ("hash seed", "temporary folder", "one thread", *(("time",) if library else ()))
     kept: list[dict[str, Path]] = []
     results: list[GoldenProjectResult] = []
@@ -153,7 +154,7 @@ def _name_stamps(outputs: tuple[DeclaredOutput, ...], kept: list[dict[str, Path]
 class OutputCollector:
     """Copies the declared outputs of a run while its view stands; where none are declared, those that are drafted.
 
-    `files` are the copies by the paths of the outputs, `expected` their entries, with the keys that dbt knows.
+    `files` are the copies by the paths of the outputs, `expected` their entries, with the keys that dbt or SQLMesh knows.
     """
 
     def __init__(self, outputs: tuple[DeclaredOutput, ...], folder: Path, draft: Draft | None = None) -> None:
@@ -166,7 +167,7 @@ class OutputCollector:
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
         """Copy the outputs of a run, and find nothing wrong with them."""
         if self._draft is not None:
-            self.outputs = tuple(dict.fromkeys((*self.outputs, *self._draft(written.paths))))
+            self.outputs = tuple(dict.fromkeys((*self.outputs, *self._draft(written))))
         self._folder.mkdir(parents=True, exist_ok=True)
         written, _ = settle_runs(self.outputs, written)
         exports = export_tables(self.outputs, written, self._folder)
@@ -197,11 +198,17 @@ def find_faketime() -> Path | None:
     return None
 
 
+def _find_clock(project: GoldenProjectConfig) -> Path | None:
+    """Find the library that gives a project another time; None for one that sets its own time with `faketime`."""
+    words = [word for command in (project.command or (), *project.before) for word in command]
+    return None if any(os.path.basename(word) == _FAKETIME for word in words) else find_faketime()  # noqa: PTH119 - text
+
+
 def vary(project: GoldenProjectConfig, number: int = 1, *, is_sealed: bool = False) -> GoldenProjectConfig:
     """Return the project for one of the runs, from 0, which is as it is. What it sets itself stays as it is."""
     if number == 0:
         return project
-    library = find_faketime()
+    library = _find_clock(project)
     varied = {"PYTHONHASHSEED": str(number)}
     before = project.before
     if is_sealed:

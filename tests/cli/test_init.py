@@ -21,6 +21,7 @@ from pytest_golden.cli.init import (
     write_draft,
 )
 from pytest_golden.errors import SettingsError
+from pytest_golden.gateway.write_set import WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from tests.permissions import without_powers
@@ -144,7 +145,10 @@ def test_second_run_that_fails_gives_no_outputs(golden: Golden, folder: Path) ->
     (folder / "run.sh").write_text('echo 1 > a.csv; [ "$PYTHONHASHSEED" = 0 ]\n')
     ran = golden("init", "--from", "sh run.sh")
     assert ran.code == 0
-    assert "no outputs: a second run, at another time and with one thread, did not pass" in ran.out
+    assert (
+        "no outputs: a second run, with another hash seed, one thread and perhaps at another time, did not pass: exit code 1"
+        in ran.out
+    )
     assert load_manifest(folder / "golden_projects.yaml").projects[0].outputs == ()
 
 
@@ -337,21 +341,36 @@ def test_command_that_cannot_be_declared_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "drafted"),
+    ("files", "drafted"),
     [
         (["shop.duckdb", "target/manifest.json", "target/x.sql", "logs/dbt.log"], [{"dbt": ("*",)}]),
         (["shop.duckdb", "out/a.csv"], [{"path": "shop.duckdb", "tables": ("*",)}, {"path": "out/a.csv"}]),
-        (["a.sqlite3", "b.db"], [{"path": "a.sqlite3", "tables": ("*",)}]),
-        (["target/manifest.json"], []),
+        (["a.sqlite3", "b.db"], [{"path": "a.sqlite3", "tables": ("*",)}, {"path": "b.db", "tables": ("*",)}]),
+        (["target/manifest.json", "empty.db", "link.db"], []),
     ],
 )
-def test_tables_of_databases_and_models_of_dbt_are_drafted(written: list[str], drafted: list[dict[str, Any]]) -> None:
-    assert [output for output in draft_outputs(written) if not output.path.startswith("target/")] == [
+def test_tables_of_databases_and_models_of_dbt_are_drafted(
+    tmp_path: Path, files: list[str], drafted: list[dict[str, Any]]
+) -> None:
+    for path in files:
+        place = tmp_path / path
+        place.parent.mkdir(exist_ok=True)
+        if path == "link.db":
+            (tmp_path / "elsewhere").write_bytes(b"SQLite format 3\0")
+            place.symlink_to(tmp_path / "elsewhere")
+        else:
+            place.write_bytes(
+                b"\0" * 8 + b"DUCK"
+                if "duckdb" in path or path == "b.db"
+                else b"SQLite format 3\0"[: 99 * (path != "empty.db")]
+            )
+    written = WrittenFiles(tmp_path, tuple(sorted(files)), str)
+    outputs = draft_outputs(written)
+    assert [output for output in outputs if not output.path.startswith("target/")] == [
         DeclaredOutput(**one) for one in drafted
     ]
-    text = write_draft([DraftedProject("a", "a.sh", "shell", "tried", outputs=draft_outputs(written))])
-    parsed = parse_manifest(text, "m.yaml", "/w").projects[0]
-    assert parsed.outputs == draft_outputs(written)
+    text = write_draft([DraftedProject("a", "a.sh", "shell", "tried", outputs=outputs)])
+    assert parse_manifest(text, "m.yaml", "/w").projects[0].outputs == outputs
 
 
 def test_a_file_in_a_stamped_folder_is_declared_with_run(

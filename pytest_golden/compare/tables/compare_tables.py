@@ -62,11 +62,13 @@ def compare_tables(
     shown_as: str,
     redact: Redact,
     warn: Callable[[str], None],
+    known_key: Sequence[str] = (),
 ) -> Mismatch | None:
     """Compare a table with its baseline by the rules that are declared for it.
 
     Without a baseline only that is checked which needs none: the table can be read, its key is unique, its rows are within
-    bounds. `warn` is told of numbers that are written otherwise and equal.
+    bounds. `warn` is told of numbers that are written otherwise and equal. `known_key` is used where no key is declared, if it
+    is one of the baseline.
 
     Raises:
         UnreadableError: one of them cannot be read as a table.
@@ -75,7 +77,7 @@ def compare_tables(
     cells = Cells(redact)
     try:
         with open_engine() as engine:
-            written = _compare(engine, declared, actual, baseline, cells)
+            written = _compare(engine, declared, actual, baseline, cells, known_key)
             if written:
                 warn(f"{shown_as}: {written}")
     except DuckDBUnusableError as error:
@@ -91,7 +93,14 @@ def compare_tables(
     return None
 
 
-def _compare(engine: Engine, declared: DeclaredOutput, actual: Content, baseline: Content | None, cells: Cells) -> str:
+def _compare(
+    engine: Engine,
+    declared: DeclaredOutput,
+    actual: Content,
+    baseline: Content | None,
+    cells: Cells,
+    known_key: Sequence[str],
+) -> str:
     """Compare two tables; return what is to be said of tables that are equal.
 
     Raises:
@@ -116,7 +125,8 @@ def _compare(engine: Engine, declared: DeclaredOutput, actual: Content, baseline
     try:
         if not match.is_same:
             match = find_renamed(engine, match, tables)
-        keys = _find_key_pairs(declared, match, tables)
+        names = declared.key or _keep_true(engine, known_key, there)
+        keys = _find_key_pairs(names, match, tables)
         if declared.schema_only:
             compare_kinds(engine, match.pairs, here, there)
             found, at_least = None, False
@@ -173,17 +183,28 @@ def _add_columns(found: TableDifference, match: Match, cells: Cells) -> TableDif
     )
 
 
-def _find_key_pairs(declared: DeclaredOutput, match: Match, tables: tuple[Table, Table]) -> tuple[Pair, ...]:
-    """Return the columns of the declared key on both sides; one that was renamed is found by its values.
+def _find_key_pairs(names: Sequence[str], match: Match, tables: tuple[Table, Table]) -> tuple[Pair, ...]:
+    """Return the columns of the key on both sides; one that was renamed is found by its values.
 
     Raises:
         TablesDifferError: a side has no such column, or more than one of that name.
     """
     here, baseline = tables
     renamed = {other.name: one.name for one, other in match.renamed}
-    mine = find_keys([renamed.get(name, name) for name in declared.key], here)
-    theirs = find_keys(declared.key, baseline)
+    mine = find_keys([renamed.get(name, name) for name in names], here)
+    theirs = find_keys(names, baseline)
     return tuple(Pair(one.label, one.x, other.y, one.column) for one, other in zip(mine, theirs, strict=True))
+
+
+def _keep_true(engine: Engine, names: Sequence[str], baseline: Table) -> Sequence[str]:
+    """Return a key if the baseline has it and it is unique there: what the engine of a table says of it need not be true."""
+    try:
+        keys = find_keys(names, baseline)
+        if keys:
+            rows.check_unique(engine, keys, baseline)
+    except (KeyRepeatedError, TablesDifferError):
+        return ()
+    return names
 
 
 def _check_row_range(declared: DeclaredOutput, table: Table) -> None:

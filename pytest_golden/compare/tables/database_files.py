@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.tables.duckdb_engine import QueryError, open_engine, quote_text
+from pytest_golden.compare.tables.sqlmesh_models import STATE_SCHEMA, SqlmeshModel, is_internal, read_models
 from pytest_golden.errors import GoldenError
+from pytest_golden.storage.folder import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -43,20 +45,25 @@ class DatabaseError(GoldenError):
 
 @dataclass(frozen=True, slots=True)
 class ExportedTable:
-    """One table or view: its name as `schema.table`, and the Parquet file, or why it cannot be read."""
+    """One table or view: its name as `schema.table`, and the Parquet file, or why it cannot be read.
+
+    `key` and `upstream`, which are such names too, are what SQLMesh knows of it.
+    """
 
     name: str
     file: Path
     trouble: str = ""
+    key: tuple[str, ...] = ()
+    upstream: tuple[str, ...] = ()
 
 
 def find_kind(path: Path) -> str | None:
     """Tell by its first bytes whether a file is a database: `duckdb`, `sqlite` or None.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: it cannot be read, or is a symbolic link, which may lead out of the view.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(16)
     if head.startswith(b"SQLite format 3\0"):
         return "sqlite"
@@ -96,9 +103,13 @@ def _export_duckdb(database: Path, wanted: Wanted, folder: Path) -> tuple[list[E
         with open_engine() as engine:
             attach = f"ATTACH {quote_text(str(database))} AS {quote_identifier(catalog)} (READ_ONLY)"
             engine.query(attach)
-            found = _list_duckdb(engine, catalog)
+            listed = _list_duckdb(engine, catalog)
+            has_state = any(schema == STATE_SCHEMA for schema, _, _ in listed)
+            models = read_models(engine, f"{quote_identifier(catalog)}.{STATE_SCHEMA}") if has_state else {}
+            found = [one for one in listed if not is_internal(one[0])]
             chosen = [(schema, name, is_view, wanted(f"{schema}.{name}")) for schema, name, is_view in found]
             read = [(schema, name, is_view, order) for schema, name, is_view, order in chosen if order is not None]
+            real = {f"{schema}.{name}".lower(): f"{schema}.{name}" for schema, name, _ in found}
             views = [(schema, name) for schema, name, is_view, _ in read if is_view]
             sources, troubles = _lay_down_views(engine, attach, catalog, views, folder)
             exported = []
@@ -106,9 +117,11 @@ def _export_duckdb(database: Path, wanted: Wanted, folder: Path) -> tuple[list[E
                 place = ".".join(map(quote_identifier, (catalog, schema, name)))
                 file = folder / f"{len(list(folder.iterdir()))}-{number}.parquet"
                 trouble = troubles.get((schema, name), "")
+                model = models.get(f"{schema}.{name}".lower(), SqlmeshModel((), ()))
                 if not trouble:
-                    write_sorted(engine, sources.get((schema, name), place), order, file)
-                exported.append(ExportedTable(f"{schema}.{name}", file, trouble))
+                    write_sorted(engine, sources.get((schema, name), place), order or model.key, file)
+                upstream = tuple(real[one] for one in model.upstream if one in real)
+                exported.append(ExportedTable(f"{schema}.{name}", file, trouble, model.key, upstream))
     except QueryError as error:
         raise DatabaseError(_explain(str(error), engine)) from None
     return exported, [f"{schema}.{name}" for schema, name, _ in found]

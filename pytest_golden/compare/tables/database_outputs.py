@@ -34,9 +34,9 @@ _KEPT = " !#$&'()+,-.;=@[]^_`{}~"
 
 @dataclass(slots=True)
 class Exports:
-    """What was read: files by their paths, the keys that dbt knows, and what is wrong with the entries at these positions.
+    """What was read: files by their paths, the keys that dbt or SQLMesh knows, and what is wrong with the entries at these positions.
 
-    `upstream` are the paths of what a model of dbt is made of.
+    `upstream` are the paths of what a model is made of.
     """
 
     files: dict[str, Path] = field(default_factory=dict)
@@ -55,12 +55,8 @@ class Exports:
         return any(place == position for place, _ in self.mismatches)
 
     def complete(self, file: ExpectedFile) -> ExpectedFile:
-        """Return a file with its entries as they apply to it: with the key that dbt knows, unless they declare one."""
-        key = self.keys.get(file.path)
-        if not key:
-            return file
-        entries = tuple(replace(entry, key=key) if entry.dbt and not entry.key else entry for entry in file.entries)
-        return replace(file, entries=entries)
+        """Return a file with the key that is known of it."""
+        return replace(file, known_key=self.keys.get(file.path, ()))
 
 
 def export_outputs(
@@ -121,7 +117,9 @@ def _take(
     """Take the tables that were read, and say which ones could not be."""
     for table in tables:
         if not table.trouble:
-            exports.files[f"{place}/{name_file(table.name)}"] = table.file
+            path = f"{place}/{name_file(table.name)}"
+            exports.files[path], exports.keys[path] = table.file, table.key
+            exports.upstream[path] = tuple(f"{place}/{name_file(name)}" for name in table.upstream)
             continue
         mismatch = Mismatch(
             ReasonKind.OUTPUT_UNREADABLE, f"{show_path(place)}: {table.name} cannot be read: {table.trouble}"

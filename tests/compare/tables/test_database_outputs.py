@@ -54,6 +54,16 @@ def test_key_names_the_row_and_the_column(workspace: Workspace) -> None:
     assert "11" in message
 
 
+def test_link_to_a_database_outside_the_view_is_not_read(workspace: Workspace, tmp_path: Path) -> None:
+    duckdb: Any = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "theirs.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 'nobody may see this' AS told")
+    output = DeclaredOutput("wh.duckdb", tables=("*",))
+    result = workspace.check(workspace.declare(f"ln -s {tmp_path}/theirs.duckdb wh.duckdb", output))
+    assert kinds(result) == [("output_unreadable", "* of wh.duckdb")]
+    assert "nobody" not in str(result.to_dict())
+
+
 def test_table_that_is_gone_or_misspelt_says_what_there_is(workspace: Workspace) -> None:
     outputs = (DeclaredOutput("wh.duckdb", table="marts.order"), DeclaredOutput("wh.duckdb", tables=("x.*",)))
     result = workspace.check(workspace.declare(orders(), *outputs, DeclaredOutput("no.duckdb", table="t")))
