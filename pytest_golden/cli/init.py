@@ -65,9 +65,13 @@ _FIRST_MANIFEST = Path(__file__).with_name("first_manifest.yaml")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
-# What is worth a baseline: tables, JSON, texts for people, pictures. Logs and models are not.
+# What is worth a baseline: tables, JSON, texts for people, pictures, genome data. Logs and models are not.
 _DATA_SUFFIXES = frozenset(
-    {*(".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json", ".geojson"), *(".txt", ".md", ".html", ".png", ".svg")}
+    {
+        *(".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json", ".geojson", ".xml", ".yaml", ".yml"),
+        *(".txt", ".md", ".html", ".png", ".svg"),
+        *(".vcf", ".bed", ".gff", ".gff3", ".gtf"),
+    }
 )
 _NO_RULES = DeclaredOutput("*")
 # What may be a database: its first bytes tell.

@@ -221,6 +221,8 @@ def vary(project: GoldenProjectConfig, number: int = 1, *, is_sealed: bool = Fal
             "LD_PRELOAD": str(library),
             "FAKETIME": f"+{number * _LATER_SECONDS}",
             "NO_FAKE_STAT": "1",
+            # It tells no time of day, and a program that waits by it, such as Snakemake, would never end.
+            "DONT_FAKE_MONOTONIC": "1",
         }
     return replace(project, set_env={**varied, **project.set_env}, before=before)
 

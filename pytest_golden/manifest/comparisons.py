@@ -19,6 +19,7 @@ _BY_SUFFIX: Mapping[str, str] = {
     **dict.fromkeys((".csv", ".tsv", ".parquet", ".jsonl", ".ndjson"), "table"),
     ".json": "json",
     **dict.fromkeys((".txt", ".log", ".md", ".sql", ".yaml", ".yml", ".html", ".xml"), "text"),
+    **dict.fromkeys((".vcf", ".bed", ".gff", ".gff3", ".gtf"), "text"),
 }
 
 #: The comparisons that know each rule.

@@ -132,7 +132,9 @@ _TYPE_READERS: Mapping[type, Callable[[str, Any], Any]] = {
     str: clean_name,
     int: _read_timestamp,
     bool: _read_flag,
+    # JSON, as SQLAlchemy 2.1 and 2.0 call it.
     object: _read_mapping,
+    dict: _read_mapping,
 }
 _DEFAULTS = {"actions": [], "polarity": Polarity.POSITIVE.value, "critical": False, "is_late": False}
 
