@@ -29,6 +29,7 @@ from pytest_golden.cli.check import make_plan
 from pytest_golden.cli.options import add_options, read_command_settings
 from pytest_golden.cli.screen import answer, print_list, show_status, styled
 from pytest_golden.compare.tables.database_files import find_kind
+from pytest_golden.compare.tables.delta_tables import DELTA_LOG, list_delta_tables
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.calibrating import calibrate_project
 from pytest_golden.gateway.runners.choice import find_runner, list_runners
@@ -46,7 +47,7 @@ from pytest_golden.report.result_text import explain_failure
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -354,7 +355,7 @@ def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs:
 def draft_outputs(written: WrittenFiles) -> tuple[DeclaredOutput, ...]:
     """Make an entry for each written file that holds data: tables, JSON, texts for people and pictures; the first of many.
 
-    The models of dbt are one entry, and so are the tables of each database.
+    The models of dbt are one entry, and so are the tables of each database, and the Delta tables below a folder.
     """
     expected = find_unexpected(written.paths, ())
     databases = [path for path in expected if _is_database(path, written)]
@@ -362,7 +363,16 @@ def draft_outputs(written: WrittenFiles) -> tuple[DeclaredOutput, ...]:
         of_tables = [DeclaredOutput(dbt=(_ALL_TABLES,))]
     else:
         of_tables = [DeclaredOutput(glob.escape(path), tables=(_ALL_TABLES,)) for path in databases]
-    found = [path for path in expected if _holds_data(path)]
+    folders = list_delta_tables(written.paths)
+    # A folder names all that is below it.
+    above = [place for place in folders if place and not any(place.startswith(f"{other}/") for other in folders)]
+    of_tables += [DeclaredOutput(glob.escape(place), tables=(_ALL_TABLES,)) for place in above]
+    inside = {path.partition(f"/{DELTA_LOG}/")[0] for path in written.paths if f"/{DELTA_LOG}/" in path}
+    found = [
+        path
+        for path in expected
+        if _holds_data(path) and not any(str(one) in inside for one in PurePosixPath(path).parents)
+    ]
     return (*of_tables, *(DeclaredOutput(glob.escape(path)) for path in found[:_MOST_OUTPUTS]))
 
 
@@ -396,8 +406,21 @@ def choose_outputs(
         return (), (f"no outputs: {told}; `golden calibrate` says more once they are declared",)
     moving = {file.path: file.unsolved for file in found.files if file.unsolved}
     moving |= dict.fromkeys(found.missing, ("only one of two runs wrote it",))
-    stable = [output for output in found.outputs if not any(names_output(output, path) for path in moving)]
-    return _join_outputs(stable, written), tuple(f"no output: {path}: {why[0]}" for path, why in sorted(moving.items()))
+    above = {parent for path in found.missing for parent in PurePosixPath(path).parents}
+    stable = [
+        output
+        for output in found.outputs
+        if not any(names_output(output, path) for path in moving) and not _is_index(output.path, above)
+    ]
+    moved = [f"no output: {path}: {why[0]}" for path, why in sorted(moving.items())]
+    more = (f"no output: {len(moved) - _MOST_FILES} more",) if len(moved) > _MOST_FILES else ()
+    return _join_outputs(stable, written), (*moved[:_MOST_FILES], *more)
+
+
+def _is_index(path: str, above_runs: Collection[PurePosixPath]) -> bool:
+    """Tell whether a file is a page about runs: HTML in a folder that has files of single runs below it."""
+    pure = PurePosixPath(path)
+    return pure.suffix.lower() in {".html", ".htm"} and pure.parent in above_runs
 
 
 def _join_outputs(outputs: Sequence[DeclaredOutput], written: Sequence[str]) -> tuple[DeclaredOutput, ...]:

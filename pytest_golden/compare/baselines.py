@@ -156,12 +156,20 @@ class Matched:
     unused: tuple[str, ...]
 
 
-def match_outputs(outputs: Sequence[DeclaredOutput], written: Iterable[str], kept: Sequence[str]) -> Matched:
-    """Find the files that are declared among the `written` paths and those that are `kept` as baselines."""
+def match_outputs(
+    outputs: Sequence[DeclaredOutput], written: Iterable[str], kept: Sequence[str], tables: Iterable[str] = ()
+) -> Matched:
+    """Find the files that are declared among the `written` paths and those that are `kept` as baselines.
+
+    `tables` are the written ones that were read out of databases: an entry of tables names no other file.
+    """
     written = frozenset(written)
+    tables = frozenset((*tables, *kept))
     files = []
     for path in sorted(written.union(kept)):
-        entries = tuple(entry for entry in outputs if names_output(entry, path))
+        entries = tuple(
+            entry for entry in outputs if names_output(entry, path) and (path in tables or not entry.is_of_tables)
+        )
         if entries:
             files.append(ExpectedFile(path, entries, path in written))
     expected = tuple(file for file in files if file.is_written or file.needs_baseline)

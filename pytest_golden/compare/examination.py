@@ -256,7 +256,7 @@ class OutputExamination(Examination):
         if exports is not None:
             yield from (OutputFinding(told.kind, told.message, declared[at].shown) for at, told in exports.mismatches)
             written, paths = exports.add_to(written), sorted({*paths, *exports.files})
-        matched = match_outputs(declared, paths, kept)
+        matched = match_outputs(declared, paths, kept, written.exported)
         self._unused = matched.unused
         explained = [entry for at, entry in enumerate(declared) if exports is not None and exports.is_explained(at)]
         explained += [entry for entry, _ in wrong]

@@ -172,7 +172,7 @@ class OutputCollector:
         written, _ = settle_runs(self.outputs, written)
         exports = export_tables(self.outputs, written, self._folder)
         written = written if exports is None else exports.add_to(written)
-        for file in match_outputs(self.outputs, written.paths, ()).files:
+        for file in match_outputs(self.outputs, written.paths, (), written.exported).files:
             if not file.needs_baseline:
                 continue
             self.expected[file.path] = file if exports is None else exports.complete(file)

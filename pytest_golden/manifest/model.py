@@ -221,7 +221,7 @@ class DeclaredOutput(Shape):
     table: str | None = declared(
         None,
         TEXT,
-        "One table or view of a DuckDB or SQLite file (path) or of PostgreSQL (database), such as main.orders.",
+        "One table or view of a DuckDB or SQLite file or a folder of Delta tables (path), or of PostgreSQL (database).",
     )
     tables: tuple[str, ...] = declared(
         (), list_of(TEXT, one_alone=True), 'Patterns of tables and views, such as "marts.*"; views count as tables.'

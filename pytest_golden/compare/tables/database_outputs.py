@@ -1,7 +1,7 @@
 """Makes files of the tables that `outputs:` names in databases, so that all else compares and accepts them as files.
 
-A table's path is `<the database's path>/<schema>.<table>.parquet`, that of a dbt model `dbt/<name>.parquet`, and that of a table
-of PostgreSQL `<variable>/<schema>.<table>.parquet`.
+A table's path is `<the database's path>/<schema>.<table>.parquet`, that of a Delta table `<the folder above it>/main.<name>.parquet`,
+that of a dbt model `dbt/<name>.parquet`, and that of a table of PostgreSQL `<variable>/<schema>.<table>.parquet`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pytest_golden.compare.opening import Mismatch
-from pytest_golden.compare.tables.database_files import DatabaseError, export_tables, list_names
+from pytest_golden.compare.tables.database_files import DatabaseError, export_tables, find_kind, list_names
 from pytest_golden.compare.tables.dbt_models import read_models
+from pytest_golden.compare.tables.delta_tables import export_delta, list_delta_tables
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.unexpected import is_named, is_table_named
 from pytest_golden.regression.wording import show_path
@@ -75,8 +76,12 @@ def export_outputs(
     """
     exports = Exports()
     placed = [(position, entry) for position, entry in enumerate(outputs) if entry.is_of_tables]
+    of_delta = _export_delta(exports, [one for one in placed if one[1].path], written, folder)
     for database in _list_databases(written, [entry for _, entry in placed]):
         some = [(position, entry) for position, entry in placed if entry.path and is_named(database, entry.path)]
+        if of_delta.issuperset(position for position, _ in some) and not _is_database(database, written):
+            # It is below a folder of Delta tables.
+            continue
         _export_file(exports, database, some, written, folder)
     of_dbt = [(position, entry) for position, entry in placed if entry.dbt]
     if of_dbt:
@@ -97,6 +102,13 @@ def _list_databases(written: WrittenFiles, entries: Iterable[DeclaredOutput]) ->
     ]
 
 
+def _is_database(path: str, written: WrittenFiles) -> bool:
+    try:
+        return find_kind(written.locate(path)) is not None
+    except OSError:
+        return False
+
+
 def _export_file(
     exports: Exports, database: str, placed: Sequence[tuple[int, DeclaredOutput]], written: WrittenFiles, folder: Path
 ) -> None:
@@ -109,6 +121,23 @@ def _export_file(
         return
     _take(exports, database, tables, placed)
     explain_absent(exports, shown, placed, names)
+
+
+def _export_delta(
+    exports: Exports, placed: Sequence[tuple[int, DeclaredOutput]], written: WrittenFiles, folder: Path
+) -> frozenset[int]:
+    """Read the Delta tables below the folders that entries name; return the positions of those that name any."""
+    folders = list_delta_tables(written.paths) if placed else {}
+    known: dict[int, list[str]] = {}
+    for place, names in folders.items():
+        some = [(position, entry) for position, entry in placed if is_named(place, str(entry.path))]
+        _take(exports, place, export_delta(written, place, names, _make_wanted(some), folder), some)
+        for position, _ in some:
+            known.setdefault(position, []).extend(f"main.{name}" for name in names)
+    for position, entry in placed:
+        if position in known:
+            explain_absent(exports, show_path(str(entry.path)), [(position, entry)], known[position])
+    return frozenset(known)
 
 
 def _take(
