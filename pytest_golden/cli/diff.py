@@ -2,6 +2,7 @@
 
 It runs the golden projects at the commit where this branch left REF (the base) and in your working tree (the head), both in
 this environment, and shows how each output and table differs. Rules that say what moves by itself count; all else is shown.
+On GitHub it is added to the summary of the job too.
 
 exit code: 0 whatever differs; 2 bad input or interrupted; 3 REF does not exist, or its manifest cannot be used.
 """
@@ -22,6 +23,9 @@ from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.history.base_files import find_checkout
 from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from pytest_golden.regression.wording import count_of
+from pytest_golden.report.github import collapse, is_on_github
+from pytest_golden.report.html_page import Html, describe_table, make_page, one_line, tag
+from pytest_golden.report.report_files import append_report, write_report
 from pytest_golden.report.result_text import make_visible
 from pytest_golden.verify.base_worktree import BaseWorktree, PrivateFolder, find_base, read_head
 from pytest_golden.verify.output_diff import DataDiff, DiffKind, DiffSide, ProjectDiff, diff_project
@@ -38,12 +42,14 @@ if TYPE_CHECKING:
 
 _NO_BASE = 3
 _SHORT = 12
+_TITLE = "What this change does to the data"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden diff`."""
     parser.add_argument("base", metavar="REF", help="The branch, tag or commit to compare with.")
     parser.add_argument("names", metavar="NAME", nargs="*", help="Golden projects (default: all with outputs).")
+    parser.add_argument("--html", metavar="FILE", type=Path, help="Write it as one HTML page, with tables to unfold.")
     options.add_options(parser, "--manifest", "--json")
 
 
@@ -75,10 +81,14 @@ def _diff(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Pat
         options.say(str(error))
         return _NO_BASE
     found = DataDiff(base.commit, head.commit, bool(head.dirty), projects)
+    sides = _describe_sides(base, head)
+    if arguments.html:
+        write_report(arguments.html, _make_page(found, sides), option="--html")
+    _add_to_summary(found, sides)
     if arguments.json:
         print_json(found.to_dict())
     else:
-        _show(open_console(), found, base, head)
+        _show(open_console(), found, sides)
     return 0
 
 
@@ -120,10 +130,61 @@ def _run_all(names: list[str], there: Manifest, declared: Manifest, settings: Go
                 yield diff_project(name, base, head, Path(scratch, str(number)))
 
 
-def _show(console: Console, found: DataDiff, base: BaseCommit, head: HeadCommit) -> None:
+def _describe_sides(base: BaseCommit, head: HeadCommit) -> str:
     edits = " with uncommitted edits" if head.dirty else ""
     commit = (head.commit or "without a commit")[:_SHORT]
-    console.print(styled(f"base {base.commit[:_SHORT]} ({base.ref}), head {commit}{edits}"))
+    return f"base {base.commit[:_SHORT]} ({base.ref}), head {commit}{edits}"
+
+
+def _add_to_summary(found: DataDiff, sides: str) -> None:
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not is_on_github() or not summary:
+        return
+    try:
+        append_report(Path(summary), lambda _: _summarize(found, sides), named="GITHUB_STEP_SUMMARY")
+    except GoldenError as error:
+        # Nobody asked for it.
+        options.say(str(error))
+
+
+def _summarize(found: DataDiff, sides: str) -> str:
+    """Return what the job's summary, and so the comment on the pull request, has: folded, if there is anything to see."""
+    count = sum(len(project.changed) for project in found.projects)
+    failed = sum(not project.is_comparable for project in found.projects)
+    told = [f"{count_of(count, 'output')} changed" if count else "no output changed"]
+    told += [f"{count_of(failed, 'project')} failed on a side"] if failed else []
+    text = "\n\n".join("\n".join(_describe(project)) for project in found.projects)
+    folded = collapse(f"{_TITLE}: {', '.join(told)}", f"{sides}\n\n{text}")
+    return f"\n{folded}\n"
+
+
+def _make_page(found: DataDiff, sides: str) -> str:
+    sections = [
+        tag("section", tag("h2", tag("code", one_line(project.name))), *_describe_project(project))
+        for project in found.projects
+    ]
+    header = tag("header", tag("h1", _TITLE), tag("p", sides))
+    return make_page(_TITLE, [header, tag("main", *sections, id="main")])
+
+
+def _describe_project(project: ProjectDiff) -> Iterator[Html]:
+    yield tag("p", tag("strong", next(_describe(project)).removeprefix(f"{project.name}: ")))
+    for output in project.changed:
+        headline, _, details = make_visible(output.message).partition("\n")
+        told = (
+            headline
+            if output.kind is DiffKind.CHANGED
+            else f"{make_visible(output.path)} is {output.kind} ({headline})"
+        )
+        yield tag("h3", told)
+        if details:
+            yield tag("pre", details, tabindex=0)
+        if output.table is not None and output.table.columns:
+            yield describe_table(output.table, "Base")
+
+
+def _show(console: Console, found: DataDiff, sides: str) -> None:
+    console.print(styled(sides))
     for project in found.projects:
         console.print()
         for line in _describe(project):
@@ -134,7 +195,7 @@ def _describe(project: ProjectDiff) -> Iterator[str]:
     for side, error in (("base", project.base_error), ("head", project.head_error)):
         if error is not None:
             yield f"{project.name}: nothing to compare, since it failed on the {side}: {make_visible(error)}"
-    if project.base_error is not None or project.head_error is not None:
+    if not project.is_comparable:
         return
     same = len(project.outputs) - len(project.changed)
     changed = count_of(len(project.changed), "output")

@@ -141,9 +141,13 @@ def _describe_weakening(weakening: Weakening) -> str:
 
 
 def _describe_failure(result: GoldenProjectResult, text: str) -> str:
+    return collapse(f"<code>{_escape_html(make_visible(result.name))}</code>: {result.status}", text)
+
+
+def collapse(heading: str, text: str) -> str:
+    """Return a text that a reader unfolds; the heading is HTML."""
     shown = _escape_html(cut(make_visible(text), _MOST_OF_FAILURE))
-    name = _escape_html(make_visible(result.name))
-    return f"<details><summary><code>{name}</code>: {result.status}</summary>\n\n<pre>\n{shown}\n</pre>\n\n</details>\n"
+    return f"<details><summary>{heading}</summary>\n\n<pre>\n{shown}\n</pre>\n\n</details>\n"
 
 
 def _fit(head: str, items: Sequence[str], room: int, left_out_are: str, left_out: int = 0) -> list[str]:

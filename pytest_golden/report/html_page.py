@@ -103,9 +103,14 @@ def html_report(report: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> s
         tag("header", _describe_verdict(run)),
         _contents(wrong),
         tag("main", *main, id="main"),
-        tag("footer", tag("p", "Written by pytest-golden-projects. This page loads nothing and runs no script.")),
     ]
-    return f"<!doctype html>\n{tag('html', tag('head', *_list_head(run)), tag('body', *body), lang='en')}\n"
+    return make_page(f"Golden projects: {run.verdict.heading}", body)
+
+
+def make_page(title: str, body: Sequence[Html | None]) -> str:
+    """Return a page that loads nothing and runs no script."""
+    footer = tag("footer", tag("p", "Written by pytest-golden-projects. This page loads nothing and runs no script."))
+    return f"<!doctype html>\n{tag('html', tag('head', *_list_head(title)), tag('body', *body, footer), lang='en')}\n"
 
 
 class _Room:
@@ -139,7 +144,7 @@ def _contents(wrong: Sequence[Numbered]) -> Html | None:
     return tag("nav", _list_some(wrong, _MOST_LINKS, link), aria_label="What did not pass") if wrong else None
 
 
-def _list_head(run: ShownRun) -> Iterator[Html]:
+def _list_head(title: str) -> Iterator[Html]:
     style = Html(Path(__file__).with_name("style.css").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -150,7 +155,7 @@ def _list_head(run: ShownRun) -> Iterator[Html]:
     yield tag("meta", name="robots", content="noindex")
     # An icon of its own keeps a browser from asking a server for one.
     yield tag("link", rel="icon", href="data:,")
-    yield tag("title", f"Golden projects: {run.verdict.heading}")
+    yield tag("title", title)
     yield tag("style", style)
 
 
@@ -194,7 +199,7 @@ def _reasons(result: GoldenProjectResult) -> Iterator[Html]:
                 "Difference from the baseline", tag("pre", result_text.cut(difference, _MOST_OF_REASON), tabindex=0)
             )
         if reason.table is not None and reason.table.columns:
-            yield _describe_table(reason.table)
+            yield describe_table(reason.table)
     if len(reasons) > _MOST_REASONS:
         yield tag("p", f"and {len(reasons) - _MOST_REASONS} more reasons: the JSON report has them")
     if result.attempts > 1:
@@ -204,7 +209,7 @@ def _reasons(result: GoldenProjectResult) -> Iterator[Html]:
         yield _section("Failing step", tag("p", result_text.cut(result_text.describe_step(step), _MOST_OF_REASON)))
 
 
-def _describe_table(table: TableDifference) -> Html:
+def describe_table(table: TableDifference, before: str = "Baseline") -> Html:
     """Return the columns of a table that differ, with both sides as bars, and the first rows, to unfold."""
     columns = [
         tag(
@@ -228,10 +233,10 @@ def _describe_table(table: TableDifference) -> Html:
         for row in table.changed_rows[:_MOST_CHANGED_ROWS]
         for cell in row.cells
     ]
-    heads = ("Column", "Cells that differ", "Nulls", "Distinct", "Baseline and now")
+    heads = ("Column", "Cells that differ", "Nulls", "Distinct", f"{before} and now")
     parts = [_table(heads, columns)]
     if rows:
-        parts.append(_table((*map(one_line, table.place_names), "Column", "Baseline", "Now"), rows))
+        parts.append(_table((*map(one_line, table.place_names), "Column", before, "Now"), rows))
     count = len(table.changed_rows[:_MOST_CHANGED_ROWS])
     told = f"Columns, and {count} of {table.rows_changed:,} changed rows" if count else "Columns"
     return tag("details", tag("summary", told), *parts)

@@ -60,6 +60,11 @@ class ProjectDiff(Shape):
     head_error: str | None = None
 
     @property
+    def is_comparable(self) -> bool:
+        """Tell whether both sides ended as expected."""
+        return self.base_error is None and self.head_error is None
+
+    @property
     def changed(self) -> tuple[OutputDiff, ...]:
         """Return the outputs that are not the same on both sides."""
         return tuple(output for output in self.outputs if output.kind is not DiffKind.SAME)

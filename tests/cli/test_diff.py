@@ -109,3 +109,40 @@ def test_what_cannot_be_compared_is_one_sentence(shop: Path, golden: Golden) -> 
     assert golden("diff", "--json").code == 2
     ran = golden("diff", "nowhere", "--json")
     assert "there is no such commit here" in json.loads(ran.out)["error"]
+
+
+def test_the_page_and_the_summary_on_github_tell_the_same(
+    shop: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shop / "run.sh").write_text(SCRIPT.format(5, "old") + "echo x > t.csv; echo 1 > u.csv; echo '<b>' > a.csv\n")
+    summary = shop / "summary.md"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    ran = golden("diff", "main", "sales", "other", "--html", "out/data.html")
+    assert ran.code == 0, ran.err
+    assert "old.csv differs from the base: 1 row differs in `n`" in ran.out
+    folded = summary.read_text()
+    assert folded.startswith("\n<details><summary>What this change does to the data: 3 outputs changed</summary>")
+    assert "old.csv differs from the base: 1 row differs in `n`" in folded
+    page = (shop / "out/data.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "<h3>old.csv differs from the base: 1 row differs in `n`</h3>" in page
+    assert "<summary>Columns, and 1 of 1 changed rows</summary>" in page
+    assert ">Base and now</th>" in page
+    assert "<h3>a.csv is new (" in page
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(shop))
+    failing = golden("diff", "main", "other")
+    assert failing.code == 0
+    assert "nothing can be appended (Is a directory)" in failing.err
+
+
+def test_a_side_that_fails_is_told_on_the_page_and_in_the_summary(
+    shop: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shop / "other.sh").write_text("echo '<i>broken' >&2; exit 3\n")
+    summary = shop / "summary.md"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert golden("diff", "main", "other", "--html", "data.html").code == 0
+    assert "no output changed, 1 project failed on a side</summary>" in summary.read_text()
+    assert "nothing to compare, since it failed on the head: " in (shop / "data.html").read_text()

@@ -349,3 +349,22 @@ def test_what_the_base_builds_is_not_tried_in_the_place_of_the_change(runner: Ru
     assert "::error title=golden install::shop was installed from the base" in refused.log
     git(runner.workspace, "worktree", "remove", "--force", str(runner.temporary / "golden-base"))
     assert runner.run(pull_request(), "golden-install", install=said, install_head="true").code == 0
+
+
+def test_the_comment_tells_what_the_change_does_to_the_data(runner: Runner, origin: Path, api: CommentsApi) -> None:
+    git(origin, "checkout", "-q", "main")
+    declared = MANIFEST.replace("timeout: 5m", "outputs: [{path: t.csv, compare: exists}]")
+    (origin / "golden_projects.yaml").write_text(declared)
+    (origin / "sales.sh").write_text("printf 'id,n\\n1,2\\n' > t.csv\n")
+    git(origin, "commit", "-qam", "Outputs")
+    (runner.workspace / "golden_projects.yaml").write_text(declared)
+    (runner.workspace / "sales.sh").write_text("printf 'id,n\\n1,3\\n' > t.csv\n")
+    run = runner.run(pull_request(), data_diff="true")
+    assert run.code == 0, run.log
+    runner.run(pull_request(), "golden-comment")
+    (comment,) = api.comments
+    told = "<details><summary>What this change does to the data: 1 output changed</summary>"
+    assert told in comment["body"], run.log
+    assert "t.csv differs from the base: 1 row differs in `n`" in comment["body"]
+    (page,) = (runner.artifacts / "golden-report").glob("*/golden-data.html")
+    assert "1 row differs in" in page.read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ set -euo pipefail
 reports="$(mktemp -d "$RUNNER_TEMP/golden-reports.XXXXXX")"
 command=() given=()
 read -r -a command <<<"$PYTHON"
+python=("${command[@]}")
 # What cannot be read is no run: a gate without the option that was meant may be green where it should not be.
 if ! python3 -I -c 'import os, shlex; print(end="".join(f"{word}\0" for word in shlex.split(os.environ["ARGUMENTS"])))' \
   >"$RUNNER_TEMP/golden-arguments" 2>/dev/null; then
@@ -42,6 +43,12 @@ CHECK
   code=3
 fi
 touch "$GITHUB_STEP_SUMMARY"
+# A look without a verdict: whatever becomes of it, the gate has ended.
+if [ "$DATA_DIFF" = true ] && [ -n "$BASE" ]; then
+  env -u GITHUB_ENV -u GITHUB_PATH -u GITHUB_OUTPUT -u GITHUB_STATE GOLDEN_SANDBOX="$SANDBOX" \
+    "${python[@]}" -P -s -m pytest_golden diff "$BASE" --html "$reports/golden-data.html" ||
+    echo "::notice title=golden diff::what the change does to the data could not be told: the log says why"
+fi
 cp "$GITHUB_STEP_SUMMARY" "$reports/golden-summary.md"
 {
   echo "exit-code=$code"
