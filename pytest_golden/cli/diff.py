@@ -1,5 +1,8 @@
 """`golden diff REF [NAME...]`: what this change does to the data, without baselines and without judging.
 
+With `--env-a LOCK --env-b LOCK` in the place of REF: what an upgrade does to it. Both lock files are installed into environments
+that last as long as the command, and the projects of the working tree are run in each.
+
 It runs the golden projects at the commit where this branch left REF (the base) and in your working tree (the head), both in
 this environment, and shows how each output and table differs. Rules that say what moves by itself count; all else is shown.
 On GitHub it is added to the summary of the job too.
@@ -10,7 +13,10 @@ exit code: 0 whatever differs; 2 bad input or interrupted; 3 REF does not exist,
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -47,15 +53,77 @@ _TITLE = "What this change does to the data"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden diff`."""
-    parser.add_argument("base", metavar="REF", help="The branch, tag or commit to compare with.")
+    parser.add_argument("base", metavar="REF", nargs="?", help="The branch, tag or commit to compare with.")
     parser.add_argument("names", metavar="NAME", nargs="*", help="Golden projects (default: all with outputs).")
+    parser.add_argument("--env-a", metavar="LOCK", type=Path, help="The requirements of the first environment.")
+    parser.add_argument("--env-b", metavar="LOCK", type=Path, help="The requirements of the second environment.")
     parser.add_argument("--html", metavar="FILE", type=Path, help="Write it as one HTML page, with tables to unfold.")
     options.add_options(parser, "--manifest", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run both sides, and show what differs."""
-    return options.run_against_base(arguments, lambda settings, manifest: _diff(arguments, settings, manifest))
+    locks = [lock for lock in (arguments.env_a, arguments.env_b) if lock is not None]
+    if not locks:
+        if arguments.base is None:
+            raise SettingsError("give the REF to compare with, such as `golden diff main`, or --env-a and --env-b")
+        return options.run_against_base(arguments, lambda settings, manifest: _diff(arguments, settings, manifest))
+    if len(locks) == 1:
+        raise SettingsError("--env-a and --env-b go together: one commit is run in both environments")
+    for lock in locks:
+        if not lock.is_file():
+            raise SettingsError(
+                f"{lock} is no file: give the requirements of an environment, such as a lock file of pip"
+            )
+    # Without a REF, all words are names.
+    arguments.names = [name for name in (arguments.base, *arguments.names) if name is not None]
+    arguments.base = None
+    return options.run_against_base(
+        arguments, lambda settings, manifest: _diff_environments(arguments, settings, manifest)
+    )
+
+
+def _diff_environments(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:
+    declared = load_manifest(manifest)
+    head = read_head(manifest.parent)
+    names = _choose(arguments, declared, declared)
+    with (
+        TemporaryDirectory(prefix="golden-environments-") as folder,
+        hold_gate_lock(declared.workspace_root, options.say),
+    ):
+        there, here = (
+            _use_environment(declared, _make_environment(lock, Path(folder, name)))
+            for lock, name in ((arguments.env_a, "a"), (arguments.env_b, "b"))
+        )
+        projects = tuple(_run_all(names, there, here, settings))
+    found = DataDiff(head.commit, head.commit, bool(head.dirty), projects, str(arguments.env_a), str(arguments.env_b))
+    _tell(arguments, found, f"base {arguments.env_a}, head {arguments.env_b}, both at {_describe_commit(head)}")
+    return 0
+
+
+def _make_environment(lock: Path, folder: Path) -> Path:
+    """Make a virtual environment with what a lock file names.
+
+    Raises:
+        SettingsError: it cannot be installed.
+    """
+    install = (
+        *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"),
+        "-r",
+        str(lock.absolute()),
+    )
+    with show_status(f"install {lock}", lambda: None):
+        for program, words in ((sys.executable, ("-m", "venv", str(folder))), (f"{folder}/bin/python", install)):
+            done = subprocess.run([program, *words], capture_output=True, text=True, errors="replace", check=False)
+            if done.returncode:
+                said = (done.stderr or done.stdout).strip().split("\n")
+                why = next((line for line in said if line.startswith("ERROR")), said[-1])
+                raise SettingsError(f"{lock} cannot be installed: {make_visible(why)}")
+    return folder
+
+
+def _use_environment(manifest: Manifest, folder: Path) -> Manifest:
+    return replace(manifest, projects=tuple(replace(one, venv=str(folder)) for one in manifest.projects))
 
 
 def _diff(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:
@@ -81,7 +149,11 @@ def _diff(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Pat
         options.say(str(error))
         return _NO_BASE
     found = DataDiff(base.commit, head.commit, bool(head.dirty), projects)
-    sides = _describe_sides(base, head)
+    _tell(arguments, found, f"base {base.commit[:_SHORT]} ({base.ref}), head {_describe_commit(head)}")
+    return 0
+
+
+def _tell(arguments: argparse.Namespace, found: DataDiff, sides: str) -> None:
     if arguments.html:
         write_report(arguments.html, _make_page(found, sides), option="--html")
     _add_to_summary(found, sides)
@@ -89,7 +161,6 @@ def _diff(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Pat
         print_json(found.to_dict())
     else:
         _show(open_console(), found, sides)
-    return 0
 
 
 def _read_base(manifest: Path, base: BaseCommit, tree: BaseWorktree, checkout: Path) -> Manifest:
@@ -130,10 +201,9 @@ def _run_all(names: list[str], there: Manifest, declared: Manifest, settings: Go
                 yield diff_project(name, base, head, Path(scratch, str(number)))
 
 
-def _describe_sides(base: BaseCommit, head: HeadCommit) -> str:
+def _describe_commit(head: HeadCommit) -> str:
     edits = " with uncommitted edits" if head.dirty else ""
-    commit = (head.commit or "without a commit")[:_SHORT]
-    return f"base {base.commit[:_SHORT]} ({base.ref}), head {commit}{edits}"
+    return f"{head.commit[:_SHORT] if head.commit else 'no commit'}{edits}"
 
 
 def _add_to_summary(found: DataDiff, sides: str) -> None:

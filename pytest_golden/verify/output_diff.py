@@ -72,12 +72,17 @@ class ProjectDiff(Shape):
 
 @dataclass(frozen=True, slots=True)
 class DataDiff(VersionedShape):
-    """What a change does to the outputs of projects; `base` and `head` are commits, and `dirty` tells of edits of the head."""
+    """What a change does to the outputs of projects; `base` and `head` are commits, and `dirty` tells of edits of the head.
 
-    base: str
+    `env_a` and `env_b` are the lock files of the base's and the head's environment, where one commit is run in both.
+    """
+
+    base: str | None
     head: str | None
     dirty: bool
     projects: tuple[ProjectDiff, ...] = ()
+    env_a: str | None = field(default=None, metadata=form(unless_none=True))
+    env_b: str | None = field(default=None, metadata=form(unless_none=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 import pytest
 
@@ -146,3 +147,56 @@ def test_a_side_that_fails_is_told_on_the_page_and_in_the_summary(
     assert golden("diff", "main", "other", "--html", "data.html").code == 0
     assert "no output changed, 1 project failed on a side</summary>" in summary.read_text()
     assert "nothing to compare, since it failed on the head: " in (shop / "data.html").read_text()
+
+
+def write_wheel(folder: Path, version: str, rounded: int) -> str:
+    """Write a wheel of a library whose rounding depends on its version; return a lock file of it."""
+    name = f"shoplib-{version}-py3-none-any.whl"
+    with ZipFile(folder / name, "w") as wheel:
+        wheel.writestr("shoplib.py", f"def tax(price): return round(price * 0.19, {rounded})\n")
+        wheel.writestr(
+            f"shoplib-{version}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: shoplib\nVersion: {version}\n"
+        )
+        wheel.writestr(f"shoplib-{version}.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"shoplib-{version}.dist-info/RECORD", "")
+    lock = folder / f"{version}.lock"
+    lock.write_text(f"--no-index\n{folder / name}\n")
+    return lock.name
+
+
+def test_one_commit_is_run_in_two_environments(shop: Path, golden: Golden) -> None:
+    old, new = write_wheel(shop, "1.0", 2), write_wheel(shop, "2.0", 1)
+    (shop / "etl.py").write_text(
+        "import shoplib\nopen('o.csv', 'w').write(f'id,tax\\n1,{shoplib.tax(3.49)}\\n2,{shoplib.tax(10)}\\n')\n"
+    )
+    manifest = (
+        "golden_projects:\n  - {name: etl, path: etl.py, outputs: [{path: o.csv}]}\n  - {name: b, path: etl.py}\n"
+    )
+    (shop / "golden_projects.yaml").write_text(manifest)
+    ran = golden("diff", "--env-a", old, "--env-b", new, "etl")
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith(f"base {old}, head {new}, both at ")
+    assert "o.csv differs from the base: 1 row differs in `tax`" in ran.out
+    told = json.loads(golden("diff", "--env-a", old, "--env-b", old, "--json").out)
+    assert (told["env_a"], told["env_b"]) == (old, old)
+    assert [output["kind"] for output in told["projects"][0]["outputs"]] == ["same"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "give the REF to compare with"),
+        (("--env-a", "a.lock"), "--env-a and --env-b go together"),
+        (("--env-a", "a.lock", "--env-b", "none.lock"), "none.lock is no file"),
+        (("--env-a", "bad.lock", "--env-b", "a.lock"), "bad.lock cannot be installed: ERROR: "),
+        (("--env-a", "a.lock", "--env-b", "a.lock", "nobody"), "nobody"),
+    ],
+)
+def test_environments_that_cannot_be_made_are_one_sentence(
+    shop: Path, golden: Golden, words: tuple[str, ...], told: str
+) -> None:
+    (shop / "a.lock").write_text("--no-index\n")
+    (shop / "bad.lock").write_text("--no-index\nno-such-package==1.0\n")
+    ran = golden("diff", *words)
+    assert ran.code == 2
+    assert told in ran.err
