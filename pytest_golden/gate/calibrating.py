@@ -154,7 +154,8 @@ def _name_stamps(outputs: tuple[DeclaredOutput, ...], kept: list[dict[str, Path]
 class OutputCollector:
     """Copies the declared outputs of a run while its view stands; where none are declared, those that are drafted.
 
-    `files` are the copies by the paths of the outputs, `expected` their entries, with the keys that dbt or SQLMesh knows.
+    `files` are the copies by the paths of the outputs, `expected` their entries, with the keys that dbt or SQLMesh knows, and
+    `upstream` the paths that a model is made of.
     """
 
     def __init__(self, outputs: tuple[DeclaredOutput, ...], folder: Path, draft: Draft | None = None) -> None:
@@ -163,6 +164,7 @@ class OutputCollector:
         self._folder = folder
         self.files: dict[str, Path] = {}
         self.expected: dict[str, ExpectedFile] = {}
+        self.upstream: Mapping[str, tuple[str, ...]] = {}
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
         """Copy the outputs of a run, and find nothing wrong with them."""
@@ -171,7 +173,8 @@ class OutputCollector:
         self._folder.mkdir(parents=True, exist_ok=True)
         written, _ = settle_runs(self.outputs, written)
         exports = export_tables(self.outputs, written, self._folder)
-        written = written if exports is None else exports.add_to(written)
+        if exports is not None:
+            written, self.upstream = exports.add_to(written), exports.upstream
         for file in match_outputs(self.outputs, written.paths, (), written.exported).files:
             if not file.needs_baseline:
                 continue

@@ -105,7 +105,11 @@ def diff_project(name: str, base: DiffSide, head: DiffSide, folder: Path) -> Pro
     if base_error is not None or head_error is not None:
         return ProjectDiff(name, (), base_error, head_error)
     redacting = head if head.project is not None else base
-    return ProjectDiff(name, tuple(_compare(redacting, then, now)))
+    found = tuple(_compare(redacting, then, now))
+    changed = {output.path for output in found if output.kind is not DiffKind.SAME}
+    # What a changed model is made of comes before it.
+    found = tuple(sorted(found, key=lambda output: len(changed.intersection(now.upstream.get(output.path, ())))))
+    return ProjectDiff(name, found)
 
 
 def _list_outputs(base: GoldenProjectConfig | None, head: GoldenProjectConfig | None) -> tuple[DeclaredOutput, ...]:

@@ -200,3 +200,30 @@ def test_environments_that_cannot_be_made_are_one_sentence(
     ran = golden("diff", *words)
     assert ran.code == 2
     assert told in ran.err
+
+
+def test_what_a_changed_model_is_made_of_comes_first(shop: Path, golden: Golden) -> None:
+    (shop / "etl.py").write_text(
+        "import sys\nsys.path.insert(0, '.')\nfrom shop_models import write\nwrite('wh.duckdb', 2)\n"
+    )
+    (shop / "shop_models.py").write_text(
+        "import duckdb, json\n"
+        "def write(path, factor):\n"
+        "    with duckdb.connect(path) as c:\n"
+        "        c.execute('CREATE SCHEMA sqlmesh; CREATE SCHEMA shop')\n"
+        "        c.execute('CREATE TABLE sqlmesh._snapshots (name VARCHAR, snapshot VARCHAR, updated_ts BIGINT)')\n"
+        "        c.execute(\"CREATE TABLE sqlmesh._environments AS SELECT 'prod' AS name, 'schema' AS suffix_target\")\n"
+        "        for name, parents in (('a', ['z']), ('z', [])):\n"
+        "            told = {'node': {}, 'parents': [{'name': f'\"wh\".\"shop\".\"{one}\"'} for one in parents]}\n"
+        '            row = [f\'"wh"."shop"."{name}"\', json.dumps(told)]\n'
+        "            c.execute('INSERT INTO sqlmesh._snapshots VALUES (?, ?, 1)', row)\n"
+        "            c.execute(f'CREATE TABLE shop.{name} AS SELECT i, i * {factor} AS n FROM range(3) t(i)')\n"
+    )
+    manifest = "golden_projects:\n  - {name: etl, path: etl.py, outputs: [{path: wh.duckdb, tables: ['*']}]}\n"
+    (shop / "golden_projects.yaml").write_text(manifest)
+    for words in (("add", "."), ("commit", "-qm", "two")):
+        subprocess.run([*GIT, *words], check=True, cwd=shop)
+    (shop / "etl.py").write_text((shop / "etl.py").read_text().replace("2)", "5)"))
+    told = json.loads(golden("diff", "main", "--json").out)
+    paths = [output["path"] for output in told["projects"][0]["outputs"]]
+    assert paths == ["wh.duckdb/shop.z.parquet", "wh.duckdb/shop.a.parquet"]
