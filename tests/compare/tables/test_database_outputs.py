@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -241,3 +242,19 @@ def test_other_adapters_and_unknown_models_are_said(workspace: Workspace) -> Non
         script = f"rm -rf target; mkdir target; cp {manifest} target/manifest.json"
         result = workspace.check(workspace.declare(script, DeclaredOutput(dbt=(pattern,))))
         assert told in result.reasons[0].message
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ({"max_rows": 5}, "has 8 rows, more than max_rows: 5"),
+        ({"key": ("amount_class",)}, "has no column `amount_class`, which is its key"),
+        ({"accepted": {"amount": ("2",)}}, "amount"),
+    ],
+)
+def test_rules_hold_for_a_table_that_is_as_its_baseline(workspace: Workspace, rules: dict[str, Any], told: str) -> None:
+    plain = DeclaredOutput("wh.duckdb", table="marts.orders")
+    workspace.accept(workspace.declare(orders(), plain))
+    assert workspace.check(workspace.declare(orders(), plain)).status is ResultStatus.PASSED
+    result = workspace.check(workspace.declare(orders(), replace(plain, **rules)))
+    assert told in result.reasons[0].message
