@@ -20,7 +20,7 @@ from pytest_golden.regression.unexpected import is_named, is_table_named
 from pytest_golden.regression.wording import show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_golden.compare.baselines import ExpectedFile
@@ -131,13 +131,26 @@ def _export_delta(
     known: dict[int, list[str]] = {}
     for place, names in folders.items():
         some = [(position, entry) for position, entry in placed if is_named(place, str(entry.path))]
-        _take(exports, place, export_delta(written, place, names, _make_wanted(some), folder), some)
+        if some:
+            _take(exports, place, export_delta(written, place, names, _make_wanted(some), folder), some)
         for position, _ in some:
             known.setdefault(position, []).extend(f"main.{name}" for name in names)
+        exports.mismatches += _explain_tables_as_folders(place, names, placed)
     for position, entry in placed:
         if position in known:
             explain_absent(exports, show_path(str(entry.path)), [(position, entry)], known[position])
-    return frozenset(known)
+    return frozenset((*known, *(position for position, _ in exports.mismatches)))
+
+
+def _explain_tables_as_folders(
+    place: str, names: Sequence[str], placed: Sequence[tuple[int, DeclaredOutput]]
+) -> Iterator[tuple[int, Mismatch]]:
+    for position, entry in placed:
+        path = str(entry.path).removeprefix("./").rstrip("/")
+        for name in names:
+            if path == f"{place}/{name}":
+                told = f"{show_path(path)} is a Delta table: name the folder that holds it, `path: {place}`, and `table: {name}`"
+                yield position, Mismatch(ReasonKind.OUTPUT_MISSING, told)
 
 
 def _take(

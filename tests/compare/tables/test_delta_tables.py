@@ -182,3 +182,8 @@ def test_delta_tables_of_a_folder_are_outputs(workspace: Workspace, tmp_path: Pa
         workspace.declare(delta_script(tmp_path, "last", row(1)), DeclaredOutput("wh", table="fact"), **mounts)
     )
     assert absent.reasons[0].message == "wh has not the table `fact`; it has main.dim"
+    itself = DeclaredOutput("wh/dim", tables=("*",))
+    told = workspace.check(workspace.declare(delta_script(tmp_path, "itself", row(1)), itself, **mounts))
+    assert [reason.message for reason in told.reasons] == [
+        "wh/dim is a Delta table: name the folder that holds it, `path: wh`, and `table: dim`"
+    ]
