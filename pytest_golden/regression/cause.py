@@ -26,8 +26,8 @@ _MOST_OF_HEAD, _MOST_OF_TAIL = 130, 65
 _MOST_OF_TEXT, _MOST_LINES_READ, _MOST_OF_LINE = 128 << 10, 1_000, 2_000
 # A line without a cause is short, and the search takes quadratic time in the length of a line.
 _MOST_OF_GENERIC = 400
-# More lines than this below an exception are not part of its message.
-_MOST_LINES = 8
+# More lines than this below an exception are not part of its message; below a traceback in a box, a long one is wrapped.
+_MOST_LINES, _MOST_LINES_BELOW_BOX = 8, 30
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = "The above exception was the direct cause of the following exception:"
 # As dbt begins its errors.
@@ -82,11 +82,15 @@ _NOTHING = frozenset({"None", "null", "-"})
 
 
 class _Line(NamedTuple):
-    """One line without its timestamp, and its indentation. `is_exception`: it is the last line of a traceback."""
+    """One line without its timestamp, and its indentation.
+
+    `is_exception`: it is the last line of a traceback; `is_boxed`: of one in a box, as Rich draws it.
+    """
 
     indent: int
     text: str
     is_exception: bool = False
+    is_boxed: bool = False
 
     @property
     def is_lead(self) -> bool:
@@ -158,21 +162,23 @@ def _read_lines(text: str) -> list[_Line]:
     """Return the last lines of a text that may name a cause: no frames, no decoration, no quiet log lines."""
     lines: list[_Line] = []
     margin: int | None = None
-    ends_traceback = False
+    ends_traceback = ends_box = False
     for raw in text[-_MOST_OF_TEXT:].splitlines()[-_MOST_LINES_READ:]:
         # The lines of an exception group begin with `|`.
         plain = raw[:_MOST_OF_LINE].strip().removeprefix("| ").lstrip()
         indent = len(raw) - len(raw.lstrip())
         if not plain or (margin is not None and indent > margin):
             continue
-        is_exception, margin = ends_traceback, None
-        ends_traceback = plain.startswith((_TRACEBACK, "╰"))
+        is_exception, is_boxed, margin = ends_traceback, ends_box, None
+        ends_box = plain.startswith("╰")
+        ends_traceback = ends_box or plain.startswith(_TRACEBACK)
         if plain.startswith(_TRACEBACK) or _FRAME.match(plain):
             margin = indent
             continue
         told = _without_prefix(plain)
         if told and not _DECORATION.fullmatch(told):
-            lines.append(_Line(indent, told.removeprefix(_CAUSED_BY), is_exception or told.startswith(_CAUSED_BY)))
+            is_exception = is_exception or told.startswith(_CAUSED_BY)
+            lines.append(_Line(indent, told.removeprefix(_CAUSED_BY), is_exception, is_boxed))
     return lines
 
 
@@ -198,6 +204,11 @@ def _find_telling(lines: Sequence[_Line]) -> str:
         return _innermost(lines, near)
     if lines[-1].is_telling and not lines[-1].is_lead:
         return _with_headline(lines, end - 1)
+    boxed = next(
+        (at for at in range(end - 1, max(-1, end - 2 - _MOST_LINES_BELOW_BOX), -1) if lines[at].is_boxed), None
+    )
+    if boxed is not None:
+        return _innermost(lines, boxed)
     return _find_above(lines) if _is_generic(lines[-1].text) else _find_announced(lines)
 
 
