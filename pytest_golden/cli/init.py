@@ -64,6 +64,8 @@ _PASSED_OVER = _FOREIGN | CACHE_FOLDERS | WITHHELD_FOLDERS
 # What is written when nothing is found; what is found stands in the place of its example.
 _FIRST_MANIFEST = Path(__file__).with_name("first_manifest.yaml")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
+# What may be in a project's name; no option, number or date.
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
 # What is worth a baseline: tables, JSON, texts for people, pictures, genome data. Logs and models are not.
@@ -321,7 +323,8 @@ def try_command(text: str, folder: Path, view: str, *, runs: int = 1) -> tuple[G
     """
     command = split_command(text)
     path = _choose_path(command, folder)
-    name = stem_name(path) if path != "." else slug("_".join(Path(word).name for word in command[:2]))
+    words = [Path(word).name for word in command if _WORD.fullmatch(Path(word).name)]
+    name = stem_name(path) if path != "." else slug("_".join(words[:2]))
     try:
         project = GoldenProjectConfig(name or "project", path, command=command, project_dir=".")
     except ValueError:

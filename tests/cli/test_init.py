@@ -323,7 +323,7 @@ def test_words_are_split_as_a_shell_does() -> None:
 def test_command_without_a_file_of_its_own_is_about_the_folder(folder: Path) -> None:
     result, project = try_command("true --fast", folder, "auto")
     assert result.status == "PASSED"
-    assert (project.name, project.path, project.runner) == ("true_--fast", ".", "command")
+    assert (project.name, project.path, project.runner) == ("true", ".", "command")
 
 
 def test_script_that_is_called_by_its_path_is_the_pipeline(folder: Path) -> None:
@@ -385,3 +385,11 @@ def test_a_file_in_a_stamped_folder_is_declared_with_run(
     assert ran.code == 0, ran.err
     outputs = load_manifest(folder / "golden_projects.yaml").projects[0].outputs
     assert {output.path for output in outputs} == {"out/a.json/{run}/a.json", "out/b.txt"}
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("env printenv PATH", "env_printenv"), ("ls --all -l", "ls"), ("/bin/true 2026-01-01", "true")],
+)
+def test_a_command_without_a_file_is_called_by_its_words(folder: Path, command: str, name: str) -> None:
+    assert try_command(command, folder, "copy")[1].name == name
