@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from pytest_golden.compare.tables.database_files import DatabaseError, ExportedTable, quote_identifier, write_sorted
 from pytest_golden.compare.tables.duckdb_engine import QueryError, open_engine, quote_text
+from pytest_golden.regression.wording import format_size
 from pytest_golden.storage.folder import open_regular
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 #: The folder of a table's log, in the folder of the table.
 DELTA_LOG = "_delta_log"
+_MOST_LOG_BYTES, _MOST_VERSIONS = 64 << 20, 100_000
 _VERSION = re.compile(r"(\d{20})\.json")
 _DECIMAL = re.compile(r"decimal\(\d+,\s*\d+\)")
 _TYPES = {
@@ -79,6 +81,10 @@ def export_delta(
                 write_sorted(engine, f"({_select(engine, _read_table(written, f'{place}/{name}'))})", order, file)
             except (DatabaseError, QueryError) as error:
                 trouble = " ".join(str(error).split("\n")[0].split())
+            except OSError as error:
+                trouble = f"one of its files is missing or cannot be read: {error.strerror or error}"
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                trouble = f"its log cannot be read: {type(error).__name__}"
             exported.append(ExportedTable(f"main.{name}", file, trouble))
     return exported
 
@@ -94,24 +100,26 @@ class _DeltaTable:
 
 
 def _read_table(written: WrittenFiles, table: str) -> _DeltaTable:
-    """Read a table's log.
+    """Read a table's log. What is in it can be anything: the pipeline wrote it.
 
     Raises:
-        DatabaseError: it is none that can be read, or names files elsewhere.
+        DatabaseError: it is none that is read here, or names files elsewhere.
+        OSError: a file is not there.
+        ValueError, KeyError, TypeError, AttributeError, RecursionError: it is no log.
     """
     found = _DeltaTable()
-    try:
-        for version in _list_versions(written, table):
-            with open_regular(_find(written, f"{table}/{DELTA_LOG}/{version:020}.json")) as lines:
-                for line in lines:
-                    _apply(found, json.loads(line))
-        found.places = [_find(written, f"{table}/{path}") for path in found.files]
-        for place in found.places:
-            open_regular(place).close()
-    except OSError as error:
-        raise DatabaseError(f"one of its files is missing or cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DatabaseError(f"its log cannot be read: {type(error).__name__}") from None
+    left = _MOST_LOG_BYTES
+    for version in _list_versions(written, table):
+        with open_regular(_find(written, f"{table}/{DELTA_LOG}/{version:020}.json")) as file:
+            told = file.read(left + 1)
+        left -= len(told)
+        if left < 0:
+            raise DatabaseError(f"its log is larger than {format_size(_MOST_LOG_BYTES)}")
+        for line in told.splitlines():
+            _apply(found, json.loads(line))
+    found.places = [_find(written, f"{table}/{path}") for path in found.files]
+    for place in found.places:
+        open_regular(place).close()
     return found
 
 
@@ -120,11 +128,11 @@ def _list_versions(written: WrittenFiles, table: str) -> list[int]:
     folder = f"{table}/{DELTA_LOG}/"
     names = [path.removeprefix(folder) for path in written.paths if path.startswith(folder)]
     versions = sorted(int(match[1]) for match in map(_VERSION.fullmatch, names) if match)
+    first = versions[0]
+    if first > _MOST_VERSIONS or versions != list(range(first, first + len(versions))):
+        raise DatabaseError(f"its log has gaps, or more than {_MOST_VERSIONS:,} versions")
     # A table that is made anew begins with version 0: what was there before is no part of it.
-    versions = [*range(versions[0]), *versions]
-    if versions != list(range(len(versions))):
-        raise DatabaseError("its log has gaps")
-    return versions
+    return [*range(first), *versions]
 
 
 def _find(written: WrittenFiles, path: str) -> Path:
@@ -181,6 +189,8 @@ def _translate(kind: Any) -> str:
 def _select(engine: Engine, table: _DeltaTable) -> str:
     """Return the rows of a table as SQL."""
     columns = {name: f"NULL::{kind} AS {quote_identifier(name)}" for name, kind in table.columns.items()}
+    if not columns:
+        raise DatabaseError("it has no columns")
     if not table.places:
         return f"SELECT {', '.join(columns.values())} WHERE false"
     files = ", ".join(quote_text(str(place)) for place in table.places)

@@ -61,7 +61,7 @@ def read_models(engine: Engine, state: str) -> dict[str, SqlmeshModel]:
             for environment in environments
             for name in snapshots
         }
-    except (QueryError, ValueError, KeyError, TypeError, AttributeError):
+    except (QueryError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
 
 

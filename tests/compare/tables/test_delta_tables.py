@@ -125,6 +125,11 @@ def test_a_table_that_is_made_anew_has_nothing_of_the_old_one(tmp_path: Path) ->
         ({"add": {"path": "gone.parquet"}}, "one of its files is missing or cannot be read: No such file"),
         ({"add": {"path": "a", "deletionVector": {"x": 1}}}, "it has deletion vectors, which are not read"),
         ({"add": 7}, "its log cannot be read: AttributeError"),
+        (
+            {"metaData": {"schemaString": '{"fields": []}', "partitionColumns": ["x"]}},
+            "it has no columns",
+        ),
+        ({"add": {"path": "a.parquet", "partitionValues": 7}}, "its log cannot be read: TypeError"),
         ({"metaData": {"schemaString": "["}}, "its log cannot be read: JSONDecodeError"),
     ],
 )
@@ -143,7 +148,24 @@ def test_mapped_columns_and_gaps_are_said(tmp_path: Path) -> None:
     assert str(read(tmp_path / "v")).startswith("its columns are mapped to other names")
     table.versions = 2
     table.commit()
-    assert read(tmp_path / "v") == "its log has gaps"
+    assert read(tmp_path / "v") == "its log has gaps, or more than 100,000 versions"
+
+
+def test_a_partition_that_is_no_column_is_said(tmp_path: Path) -> None:
+    table = Table(tmp_path / "v/wh/dim", "x")
+    table.commit(table.add("a.parquet", row(1), partitionValues={"x": "1"}))
+    assert read(tmp_path / "v") == "its log cannot be read: KeyError"
+
+
+def test_a_log_of_any_size_or_number_costs_little(tmp_path: Path) -> None:
+    log = tmp_path / "v/wh/dim/_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{'9' * 20}.json").write_text("{}\n")
+    assert read(tmp_path / "v") == "its log has gaps, or more than 100,000 versions"
+    (log / f"{'9' * 20}.json").unlink()
+    with (log / f"{0:020}.json").open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    assert read(tmp_path / "v") == "its log is larger than 64MiB"
 
 
 def test_tables_are_found_by_their_logs_and_hidden_ones_are_passed_over() -> None:
