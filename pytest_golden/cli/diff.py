@@ -4,7 +4,7 @@ With `--env-a LOCK --env-b LOCK` in the place of REF: what an upgrade does to it
 that last as long as the command, and the projects of the working tree are run in each.
 
 It runs the golden projects at the commit where this branch left REF (the base) and in your working tree (the head), both in
-this environment, and shows how each output and table differs. Rules that say what moves by itself count; all else is shown.
+this environment unless --python names another one for the head, and shows how each output and table differs. Rules that say what moves by itself count; all else is shown.
 On GitHub it is added to the summary of the job too.
 
 exit code: 0 whatever differs; 2 bad input or interrupted; 3 REF does not exist, or its manifest cannot be used.
@@ -57,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", metavar="NAME", nargs="*", help="Golden projects (default: all with outputs).")
     parser.add_argument("--env-a", metavar="LOCK", type=Path, help="The requirements of the first environment.")
     parser.add_argument("--env-b", metavar="LOCK", type=Path, help="The requirements of the second environment.")
+    parser.add_argument(
+        "--python", metavar="PATH", type=Path, help="The Python of the head's pipelines without a venv."
+    )
     parser.add_argument("--html", metavar="FILE", type=Path, help="Write it as one HTML page, with tables to unfold.")
     options.add_options(parser, "--manifest", "--json")
 
@@ -140,7 +143,8 @@ def _diff(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Pat
             there = _read_base(manifest, base, tree, checkout)
             names = _choose(arguments, declared, there)
             held.enter_context(hold_gate_lock(declared.workspace_root, options.say))
-            projects = tuple(_run_all(names, there, declared, settings))
+            python = str(arguments.python.absolute()) if arguments.python else sys.executable
+            projects = tuple(_run_all(names, there, declared, settings, python))
     except SettingsError:
         raise
     except GoldenError as error:
@@ -183,10 +187,13 @@ def _choose(arguments: argparse.Namespace, declared: Manifest, there: Manifest) 
     return list(dict.fromkeys(known))
 
 
-def _run_all(names: list[str], there: Manifest, declared: Manifest, settings: GoldenSettings) -> Iterator[ProjectDiff]:
+def _run_all(
+    names: list[str], there: Manifest, declared: Manifest, settings: GoldenSettings, python: str = sys.executable
+) -> Iterator[ProjectDiff]:
+    """Run the projects on both sides; those of the head by `python` where they declare no environment."""
     hidden = list_store_files(find_store_place(settings.store, prepare_state_folder(declared.workspace_root)))
     with (
-        ExecutionGateway(declared.workspace_root, view=settings.sandbox, hidden=hidden) as of_head,
+        ExecutionGateway(declared.workspace_root, view=settings.sandbox, hidden=hidden, python=python) as of_head,
         ExecutionGateway(there.workspace_root, view=settings.sandbox, hidden=hidden) as of_base,
         TemporaryDirectory(prefix="golden-diff-") as scratch,
     ):

@@ -28,7 +28,7 @@ import yaml
 from pytest_golden.cli.check import make_plan
 from pytest_golden.cli.options import add_options, read_command_settings
 from pytest_golden.cli.screen import answer, print_list, show_status, styled
-from pytest_golden.compare.tables.database_files import find_kind
+from pytest_golden.compare.tables.database_outputs import is_database
 from pytest_golden.compare.tables.delta_tables import DELTA_LOG, list_delta_tables
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.calibrating import calibrate_project
@@ -361,7 +361,11 @@ def draft_outputs(written: WrittenFiles) -> tuple[DeclaredOutput, ...]:
     The models of dbt are one entry, and so are the tables of each database, and the Delta tables below a folder.
     """
     expected = find_unexpected(written.paths, ())
-    databases = [path for path in expected if _is_database(path, written)]
+    databases = [
+        path
+        for path in expected
+        if PurePosixPath(path).suffix.lower() in _DATABASE_SUFFIXES and is_database(path, written)
+    ]
     if _DBT_MANIFEST in written.paths and databases:
         of_tables = [DeclaredOutput(dbt=(_ALL_TABLES,))]
     else:
@@ -377,13 +381,6 @@ def draft_outputs(written: WrittenFiles) -> tuple[DeclaredOutput, ...]:
         if _holds_data(path) and not any(str(one) in inside for one in PurePosixPath(path).parents)
     ]
     return (*of_tables, *(DeclaredOutput(glob.escape(path)) for path in found[:_MOST_OUTPUTS]))
-
-
-def _is_database(path: str, written: WrittenFiles) -> bool:
-    try:
-        return PurePosixPath(path).suffix.lower() in _DATABASE_SUFFIXES and bool(find_kind(written.locate(path)))
-    except OSError:
-        return False
 
 
 def _holds_data(path: str) -> bool:

@@ -257,7 +257,9 @@ def add_findings(examine: Examine | None, view: View, outcome: PipelineOutcome, 
     if examine is None or outcome.ending is Ending.NOT_STARTED:
         return outcome
     try:
-        written = WrittenFiles(*view.find_written(), redactor.text, view.project_dir, redactor.known)
+        written = WrittenFiles(
+            *view.find_written(), redactor.text, view.project_dir, redactor.known, find_file=view.find_file
+        )
         found = tuple(examine(outcome, written))
     except KeyboardInterrupt:
         told = "interrupted while its outputs were examined"

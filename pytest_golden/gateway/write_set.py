@@ -268,6 +268,7 @@ class WrittenFiles:
     `paths` are relative to project_dir, with `/`, sorted; whatever a pipeline can make has a place there, symlinks and
     pipes too. `redact` removes the project's secrets from text, `redact_known` from binary content. `project_dir` is
     the project's own folder. `exported` are tables that were read out of databases, as files elsewhere, by their paths.
+    `find_file` returns a file as the pipeline saw it last, whoever wrote it; None where it saw none.
     """
 
     root: Path
@@ -276,6 +277,7 @@ class WrittenFiles:
     project_dir: Path | None = None
     redact_known: Callable[[str], str] = redact_known
     exported: Mapping[str, Path] = field(default_factory=dict)
+    find_file: Callable[[str], Path | None] = lambda _: None
 
     def locate(self, path: str) -> Path:
         """Return the real file behind one of `paths`, a regular one opened up for reading. It may be a symlink: do not follow it.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
@@ -227,3 +228,16 @@ def test_what_a_changed_model_is_made_of_comes_first(shop: Path, golden: Golden)
     told = json.loads(golden("diff", "main", "--json").out)
     paths = [output["path"] for output in told["projects"][0]["outputs"]]
     assert paths == ["wh.duckdb/shop.z.parquet", "wh.duckdb/shop.a.parquet"]
+
+
+def test_the_head_runs_by_the_interpreter_that_is_given(shop: Path, golden: Golden) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", shop.parent / "own"], check=True)
+    (shop / "etl.py").write_text("import sys\nopen('o.txt', 'w').write(sys.prefix)\n")
+    (shop / "golden_projects.yaml").write_text(
+        "golden_projects:\n  - {name: etl, path: etl.py, outputs: [{path: o.txt}]}\n"
+    )
+    for words in (("add", "."), ("commit", "-qm", "two")):
+        subprocess.run([*GIT, *words], check=True, cwd=shop)
+    ran = golden("diff", "main", "--python", str(shop.parent / "own/bin/python"))
+    assert "o.txt differs from the base" in ran.out
+    assert f"+ {shop.parent}/own" in ran.out

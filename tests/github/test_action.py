@@ -354,17 +354,25 @@ def test_what_the_base_builds_is_not_tried_in_the_place_of_the_change(runner: Ru
 def test_the_comment_tells_what_the_change_does_to_the_data(runner: Runner, origin: Path, api: CommentsApi) -> None:
     git(origin, "checkout", "-q", "main")
     declared = MANIFEST.replace("timeout: 5m", "outputs: [{path: t.csv, compare: exists}]")
+    declared += "  - {name: which, path: which.py, outputs: [{path: p.txt, compare: exists}]}\n"
+    (origin / "which.py").write_text("import sys\nopen('p.txt', 'w').write(sys.prefix)\n")
+    (runner.workspace / "which.py").write_text("import sys\nopen('p.txt', 'w').write(sys.prefix)\n")
+    git(origin, "add", ".")
     (origin / "golden_projects.yaml").write_text(declared)
     (origin / "sales.sh").write_text("printf 'id,n\\n1,2\\n' > t.csv\n")
     git(origin, "commit", "-qam", "Outputs")
     (runner.workspace / "golden_projects.yaml").write_text(declared)
     (runner.workspace / "sales.sh").write_text("printf 'id,n\\n1,3\\n' > t.csv\n")
-    run = runner.run(pull_request(), data_diff="true")
+    own = runner.workspace.parent / "own"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", own], check=True)
+    run = runner.run(pull_request(), data_diff="true", arguments=f"--golden-python={own}/bin/python")
     assert run.code == 0, run.log
     runner.run(pull_request(), "golden-comment")
     (comment,) = api.comments
-    told = "<details><summary>What this change does to the data: 1 output changed</summary>"
+    told = "<details><summary>What this change does to the data: 2 outputs changed</summary>"
     assert told in comment["body"], run.log
     assert "t.csv differs from the base: 1 row differs in `n`" in comment["body"]
+    # The change runs in its own environment, as it does in the gate.
+    assert f"+ {own}" in comment["body"]
     (page,) = (runner.artifacts / "golden-report").glob("*/golden-data.html")
     assert "1 row differs in" in page.read_text(encoding="utf-8")

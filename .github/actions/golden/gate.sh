@@ -45,8 +45,13 @@ fi
 touch "$GITHUB_STEP_SUMMARY"
 # A look without a verdict: whatever becomes of it, the gate has ended.
 if [ "$DATA_DIFF" = true ] && [ -n "$BASE" ]; then
+  own=()
+  for word in "${given[@]}"; do
+    # Pipelines of the change run in the environment that has its own code.
+    if [[ "$word" == --golden-python=* ]]; then own=("--python=${word#*=}"); fi
+  done
   env -u GITHUB_ENV -u GITHUB_PATH -u GITHUB_OUTPUT -u GITHUB_STATE GOLDEN_SANDBOX="$SANDBOX" \
-    "${python[@]}" -P -s -m pytest_golden diff "$BASE" --html "$reports/golden-data.html" ||
+    "${python[@]}" -P -s -m pytest_golden diff "$BASE" "${own[@]}" --html "$reports/golden-data.html" ||
     echo "::notice title=golden diff::what the change does to the data could not be told: the log says why"
 fi
 cp "$GITHUB_STEP_SUMMARY" "$reports/golden-summary.md"

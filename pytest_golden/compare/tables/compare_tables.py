@@ -125,7 +125,7 @@ def _compare(
     try:
         if not match.is_same:
             match = find_renamed(engine, match, tables)
-        names = declared.key or _keep_true(engine, known_key, there)
+        names = declared.key or _confirm_key(engine, declared, known_key, there)
         keys = _find_key_pairs(names, match, tables)
         if declared.schema_only:
             compare_kinds(engine, match.pairs, here, there)
@@ -196,8 +196,10 @@ def _find_key_pairs(names: Sequence[str], match: Match, tables: tuple[Table, Tab
     return tuple(Pair(one.label, one.x, other.y, one.column) for one, other in zip(mine, theirs, strict=True))
 
 
-def _keep_true(engine: Engine, names: Sequence[str], baseline: Table) -> Sequence[str]:
-    """Return a key if the baseline has it and it is unique there: what the engine of a table says of it need not be true."""
+def _confirm_key(engine: Engine, declared: DeclaredOutput, names: Sequence[str], baseline: Table) -> Sequence[str]:
+    """Return the key that an engine claims for a table, if it is unique in the baseline and no column of it is ignored; else none."""
+    if not set(names).isdisjoint(declared.ignore_columns):
+        return ()
     try:
         keys = find_keys(names, baseline)
         if keys:

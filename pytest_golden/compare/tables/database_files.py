@@ -10,6 +10,7 @@ import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.tables.duckdb_engine import QueryError, open_engine, quote_text
@@ -19,7 +20,6 @@ from pytest_golden.storage.folder import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from pytest_golden.compare.tables.duckdb_engine import Engine
 
@@ -35,6 +35,8 @@ _KEPT_AS_TEXT = re.compile(
     re.IGNORECASE,
 )
 _TIMESTAMP_WITH_ZONE = "TIMESTAMP WITH TIME ZONE"
+#: What DuckDB and SQLite add to the name of a database for their logs.
+LOG_SUFFIXES = (".wal", "-wal", "-shm", "-journal")
 _ROWS_AT_ONCE = 10_000
 _MOST_NAMED = 8
 
@@ -85,7 +87,12 @@ def export_tables(database: Path, wanted: Wanted, folder: Path) -> tuple[list[Ex
     try:
         kind = find_kind(database)
     except OSError as error:
-        raise DatabaseError(f"cannot be read: {error.strerror}") from None
+        raise DatabaseError(f"cannot be read: {error.strerror or error}") from None
+    for suffix in LOG_SUFFIXES:
+        log = Path(f"{database}{suffix}")
+        if log.is_symlink():
+            # It may lead out of the view.
+            raise DatabaseError(f"cannot be read: {log.name} beside it is a symbolic link")
     if kind is None:
         raise DatabaseError("is no DuckDB or SQLite database, or a damaged one")
     return _export_sqlite(database, wanted, folder) if kind == "sqlite" else _export_duckdb(database, wanted, folder)

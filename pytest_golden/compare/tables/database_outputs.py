@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pytest_golden.compare.opening import Mismatch
-from pytest_golden.compare.tables.database_files import DatabaseError, export_tables, find_kind, list_names
+from pytest_golden.compare.tables.database_files import (
+    LOG_SUFFIXES,
+    DatabaseError,
+    export_tables,
+    find_kind,
+    list_names,
+)
 from pytest_golden.compare.tables.dbt_models import read_models
 from pytest_golden.compare.tables.delta_tables import export_delta, list_delta_tables
 from pytest_golden.regression.model import ReasonKind
@@ -79,7 +85,7 @@ def export_outputs(
     of_delta = _export_delta(exports, [one for one in placed if one[1].path], written, folder)
     for database in _list_databases(written, [entry for _, entry in placed]):
         some = [(position, entry) for position, entry in placed if entry.path and is_named(database, entry.path)]
-        if of_delta.issuperset(position for position, _ in some) and not _is_database(database, written):
+        if of_delta.issuperset(position for position, _ in some) and not is_database(database, written):
             # It is below a folder of Delta tables.
             continue
         _export_file(exports, database, some, written, folder)
@@ -94,15 +100,15 @@ def export_outputs(
 
 def _list_databases(written: WrittenFiles, entries: Iterable[DeclaredOutput]) -> list[str]:
     patterns = [entry.path for entry in entries if entry.path]
-    logs = (".wal", "-wal", "-shm", "-journal")
     return [
         path
         for path in written.paths
-        if not path.endswith(logs) and any(is_named(path, pattern) for pattern in patterns)
+        if not path.endswith(LOG_SUFFIXES) and any(is_named(path, pattern) for pattern in patterns)
     ]
 
 
-def _is_database(path: str, written: WrittenFiles) -> bool:
+def is_database(path: str, written: WrittenFiles) -> bool:
+    """Tell whether a written file is a DuckDB or SQLite database."""
     try:
         return find_kind(written.locate(path)) is not None
     except OSError:
@@ -135,16 +141,17 @@ def _export_delta(
             _take(exports, place, export_delta(written, place, names, _make_wanted(some), folder), some)
         for position, _ in some:
             known.setdefault(position, []).extend(f"main.{name}" for name in names)
-        exports.mismatches += _explain_tables_as_folders(place, names, placed)
+        exports.mismatches += _explain_own_folders(place, names, placed)
     for position, entry in placed:
         if position in known:
             explain_absent(exports, show_path(str(entry.path)), [(position, entry)], known[position])
     return frozenset((*known, *(position for position, _ in exports.mismatches)))
 
 
-def _explain_tables_as_folders(
+def _explain_own_folders(
     place: str, names: Sequence[str], placed: Sequence[tuple[int, DeclaredOutput]]
 ) -> Iterator[tuple[int, Mismatch]]:
+    """Say how a Delta table is named, to entries that give its own folder."""
     for position, entry in placed:
         path = str(entry.path).removeprefix("./").rstrip("/")
         for name in names:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 DELTA_LOG = "_delta_log"
 _MOST_LOG_BYTES, _MOST_VERSIONS = 64 << 20, 100_000
 _VERSION = re.compile(r"(\d{20})\.json")
+_LOG_FILE = re.compile(rf"(?:(.+)/)?([^/]+)/{DELTA_LOG}/\d{{20}}\.json", re.DOTALL)
 _DECIMAL = re.compile(r"decimal\(\d+,\s*\d+\)")
 _TYPES = {
     "string": "VARCHAR",
@@ -47,16 +48,15 @@ _TYPES = {
 
 
 def list_delta_tables(paths: Iterable[str]) -> dict[str, list[str]]:
-    """Return the Delta tables that were written: by the folder that they are in, their names; those of `_system` are hidden."""
+    """Return the names of the Delta tables that were written, by the folder that they are in.
+
+    Folders that begin with `_` or `.` are hidden, such as Odibi's `_system`.
+    """
     found: dict[str, set[str]] = {}
-    for path in paths:
-        *folders, name, log, file = ("", *path.split("/")) if path.count("/") > 1 else ("", "", "", "")
-        if (
-            log == DELTA_LOG
-            and _VERSION.fullmatch(file)
-            and not any(part[:1] in {"_", "."} for part in (*folders, name))
-        ):
-            found.setdefault("/".join(folders[1:]), set()).add(name)
+    for match in filter(None, map(_LOG_FILE.fullmatch, paths)):
+        folder, name = match[1] or "", match[2]
+        if not any(part[:1] in {"_", "."} for part in (*folder.split("/"), name)):
+            found.setdefault(folder, set()).add(name)
     return {folder: sorted(names) for folder, names in sorted(found.items())}
 
 
@@ -136,7 +136,7 @@ def _list_versions(written: WrittenFiles, table: str) -> list[int]:
 
 
 def _find(written: WrittenFiles, path: str) -> Path:
-    """Return a file of the view: one that this run wrote, or one that was there before.
+    """Return a file of the view: one that this run wrote, or one that was there before and still is.
 
     Raises:
         OSError: it is not there.
@@ -144,10 +144,8 @@ def _find(written: WrittenFiles, path: str) -> Path:
     try:
         return written.locate(path)
     except FileNotFoundError:
-        if written.project_dir is None:
-            raise
-        place = written.project_dir / path
-        if not place.resolve(strict=True).is_relative_to(written.project_dir.resolve()):
+        place = written.find_file(path)
+        if place is None:
             raise
         return place
 

@@ -65,6 +65,13 @@ def test_link_to_a_database_outside_the_view_is_not_read(workspace: Workspace, t
     assert "nobody" not in str(result.to_dict())
 
 
+@pytest.mark.parametrize("suffix", [".wal", "-wal", "-journal"])
+def test_log_beside_a_database_that_is_a_link_is_not_read(workspace: Workspace, tmp_path: Path, suffix: str) -> None:
+    script = f"{orders()}; ln -s {tmp_path}/theirs wh.duckdb{suffix}"
+    result = workspace.check(workspace.declare(script, DeclaredOutput("wh.duckdb", tables=("*",))))
+    assert result.reasons[0].message == f"wh.duckdb cannot be read: wh.duckdb{suffix} beside it is a symbolic link"
+
+
 def test_table_that_is_gone_or_misspelt_says_what_there_is(workspace: Workspace) -> None:
     outputs = (DeclaredOutput("wh.duckdb", table="marts.order"), DeclaredOutput("wh.duckdb", tables=("x.*",)))
     result = workspace.check(workspace.declare(orders(), *outputs, DeclaredOutput("no.duckdb", table="t")))

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.compare.tables.delta_tables import export_delta, list_delta_tables
+from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.gateway.write_set import WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression.model import ResultStatus
-from tests.compare.conftest import kinds
+from tests.compare.conftest import Workspace, kinds
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from tests.compare.conftest import Workspace
 
 duckdb: Any = import_module("duckdb")
 
@@ -53,12 +52,17 @@ class Table:
         return {"add": {"path": path, "partitionValues": {}, **told}}
 
 
-def read(root: Path, project_dir: Path | None = None) -> list[tuple[Any, ...]] | str:
+def read(root: Path, before: Path | None = None) -> list[tuple[Any, ...]] | str:
     """Return the rows of the table `dim` in `wh`, or why it cannot be read."""
     paths = tuple(sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()))
     out = root.parent / "exported"
     out.mkdir(exist_ok=True)
-    (table,) = export_delta(WrittenFiles(root, paths, str, project_dir), "wh", ["dim"], lambda _: (), out)
+
+    def find_file(path: str) -> Path | None:
+        return before / path if before is not None and (before / path).is_file() else None
+
+    written = WrittenFiles(root, paths, str, find_file=find_file)
+    (table,) = export_delta(written, "wh", ["dim"], lambda _: (), out)
     return table.trouble or duckdb.sql(f"SELECT * FROM '{table.file}'").fetchall()
 
 
@@ -209,3 +213,23 @@ def test_delta_tables_of_a_folder_are_outputs(workspace: Workspace, tmp_path: Pa
     assert [reason.message for reason in told.reasons] == [
         "wh/dim is a Delta table: name the folder that holds it, `path: wh`, and `table: dim`"
     ]
+
+
+@pytest.mark.parametrize("view", ["copy", "overlay"])
+def test_a_file_that_the_run_removed_is_gone(workspace: Workspace, tmp_path: Path, view: str) -> None:
+    before = Table(workspace.path / "wh/dim")
+    before.commit(before.add("a.parquet", row(1)))
+    given = tmp_path / "given"
+    added = Table(given / "wh/dim")
+    added.versions = 1
+    added.commit(added.add("b.parquet", row(2)))
+    code = f"import shutil; shutil.copytree({str(given)!r}, '.', dirs_exist_ok=True)"
+    script = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+    keys: dict[str, Any] = {"mounts": ({"path": str(given), "mode": "read"},)}
+    output = DeclaredOutput("wh", table="dim")
+    with ExecutionGateway(workspace.path, view=view) as gateway:
+        viewed = Workspace(gateway, workspace.path)
+        (whole,) = viewed.check(viewed.declare(script, output, **keys)).reasons
+        (gone,) = viewed.check(viewed.declare(f"{script}; rm wh/dim/a.parquet", output, **keys)).reasons
+    assert whole.kind == "baseline_missing"
+    assert "one of its files is missing" in gone.message

@@ -119,3 +119,18 @@ def test_a_key_that_the_engine_only_claims_is_not_used(workspace: Workspace) -> 
     differing = workspace.check(workspace.declare(shop(customer="1", amount="i * 3"), output))
     assert "`amount`" in differing.reasons[0].message
     assert "not unique" not in differing.reasons[0].message
+
+
+def test_a_known_key_with_a_column_that_is_ignored_is_not_used(workspace: Workspace) -> None:
+    def moving(at: int) -> str:
+        return duckdb_script(
+            *STATE,
+            snapshot("history", kind={"unique_key": ["id"], "valid_from_name": "valid_from"}),
+            environment("prod"),
+            "CREATE SCHEMA shop",
+            f"CREATE TABLE shop.history AS SELECT i AS id, {at} + i AS valid_from FROM range(5) t(i)",
+        )
+
+    output = DeclaredOutput("wh.duckdb", tables=("*",), ignore_columns=("valid_from",))
+    assert workspace.accept(workspace.declare(moving(1), output)).status is ResultStatus.PASSED
+    assert workspace.check(workspace.declare(moving(900), output)).status is ResultStatus.PASSED
