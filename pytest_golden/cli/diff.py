@@ -1,11 +1,11 @@
 """`golden diff REF [NAME...]`: what this change does to the data, without baselines and without judging.
 
-With `--env-a LOCK --env-b LOCK` in the place of REF: what an upgrade does to it. Both lock files are installed into environments
-that last as long as the command, and the projects of the working tree are run in each.
-
 It runs the golden projects at the commit where this branch left REF (the base) and in your working tree (the head), both in
-this environment unless --python names another one for the head, and shows how each output and table differs. Rules that say what moves by itself count; all else is shown.
-On GitHub it is added to the summary of the job too.
+this environment unless --python names another one for the head, and shows how each output and table differs. Rules that say
+what moves by itself count; all else is shown. On GitHub it is added to the summary of the job too.
+
+With `--env-a LOCK --env-b LOCK` in the place of REF it shows what an upgrade does: both lock files are installed into environments
+that last as long as the command, and the projects of the working tree are run in each.
 
 exit code: 0 whatever differs; 2 bad input or interrupted; 3 REF does not exist, or its manifest cannot be used.
 """
