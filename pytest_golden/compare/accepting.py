@@ -20,6 +20,7 @@ from pytest_golden.compare.baselines import ACCEPTABLE, WAITING_PREFIX
 from pytest_golden.compare.comparing import compare_with, explain_change, explain_unreadable, find_actual
 from pytest_golden.compare.opening import Mismatch
 from pytest_golden.compare.secrets import find_secret
+from pytest_golden.compare.tables.profiles import is_profiled, put_profile
 from pytest_golden.errors import BaselineError
 from pytest_golden.gateway.model import OutputFinding
 from pytest_golden.gateway.scratch import LivingFolder
@@ -87,7 +88,7 @@ class Acceptance:
             trouble, allowed = find_trouble(file, copy, written)
             if not trouble:
                 kind = ReasonKind(mismatch.kind)
-                told = describe_change(file, copy, mismatch, written)
+                told = describe_change(file, copy, mismatch, written, put_profile(file, copy, written.redact))
                 self.take(copy, kind, replace(told, allowed=allowed))
                 return None
             copy.unlink()
@@ -153,6 +154,9 @@ def find_trouble(file: ExpectedFile, copy: Path, written: WrittenFiles) -> tuple
         return "its name holds an escape sequence, which a terminal would obey; rename it", None
     if written.redact(file.path) != file.path:
         return "its name holds a secret", None
+    if is_profiled(file, copy.stat().st_size):
+        # Of its values only the bounds of columns are kept, and no secret ones.
+        return "", None
     secret = find_secret(copy, file, written.redact, written.redact_known)
     reason = next((entry.allow_secret for entry in file.entries if entry.allow_secret), None)
     if secret is None or reason is None:
@@ -160,11 +164,14 @@ def find_trouble(file: ExpectedFile, copy: Path, written: WrittenFiles) -> tuple
     return "", written.redact(f"{secret}, allowed: {reason}")
 
 
-def describe_change(file: ExpectedFile, copy: Path, mismatch: Mismatch, written: WrittenFiles) -> AcceptedOutput:
-    """Say what an output changes: its size if it is new, else how it differs."""
+def describe_change(
+    file: ExpectedFile, copy: Path, mismatch: Mismatch, written: WrittenFiles, profiled: str | None = None
+) -> AcceptedOutput:
+    """Say what an output changes: its size if it is new, else how it differs; and that only a profile is kept, if so."""
     if mismatch.kind == ReasonKind.BASELINE_MISSING:
-        return AcceptedOutput(file.path, OutputChange.NEW, format_size(copy.stat().st_size))
-    return AcceptedOutput(file.path, OutputChange.CHANGED, written.redact(mismatch.message))
+        return AcceptedOutput(file.path, OutputChange.NEW, profiled or format_size(copy.stat().st_size))
+    told = "\n".join(filter(None, (mismatch.message, profiled)))
+    return AcceptedOutput(file.path, OutputChange.CHANGED, written.redact(told))
 
 
 @dataclass(frozen=True, slots=True)

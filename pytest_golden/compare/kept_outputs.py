@@ -13,6 +13,7 @@ from pytest_golden.compare.accepting import NOT_COMPARED, NOT_WRITTEN, describe_
 from pytest_golden.compare.baselines import ACCEPTABLE, WAITING_FOLDER
 from pytest_golden.compare.comparing import explain_change, find_actual
 from pytest_golden.compare.opening import choose_comparison
+from pytest_golden.compare.tables.profiles import is_profiled, put_profile
 from pytest_golden.compare.waiting import (
     WaitingFolder,
     WaitingOutput,
@@ -129,7 +130,8 @@ class OutputKeeping:
         told = describe_change(file, actual, mismatch, written)
         shown = written.redact(file.path)
         output = WaitingOutput(shown, told.change, told.message, size_bytes=size, declared=digest)
-        if size > MOST_BYTES or self._kept_bytes + size > MOST_BYTES_OF_PROJECT:
+        stays_large = not is_profiled(file, size)
+        if stays_large and (size > MOST_BYTES or self._kept_bytes + size > MOST_BYTES_OF_PROJECT):
             is_large = size > MOST_BYTES
             limit = (
                 f"it is larger than {format_size(MOST_BYTES)}"
@@ -139,7 +141,7 @@ class OutputKeeping:
             return replace(
                 output, refused=f"{limit}, so no copy of it is kept: --rerun runs the project and accepts it"
             )
-        self._kept_bytes += size
+        self._kept_bytes += size if stays_large else 0
         copy = self._folder.find_staged(self._enter()) / f"{len(self._outputs) + 1}{_find_suffixes(actual)}"
         copy_content(str(actual), str(copy))
         copy.chmod(0o600)
@@ -152,8 +154,10 @@ class OutputKeeping:
             copy.unlink()
             return replace(output, refused=trouble)
         rows, columns = measure(file, copy)
+        told = describe_change(file, copy, mismatch, written, put_profile(file, copy, written.redact))
         return replace(
             output,
+            message=told.message,
             file=copy.name,
             sha256=digest_file(copy),
             baseline_sha256=digest_baseline(self._baselines, file.path),

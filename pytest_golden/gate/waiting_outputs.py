@@ -28,6 +28,7 @@ from pytest_golden.compare.baselines import (
 from pytest_golden.compare.comparing import compare_with
 from pytest_golden.compare.kept_outputs import MOST_BYTES
 from pytest_golden.compare.showing import cut
+from pytest_golden.compare.tables.profiles import is_profile
 from pytest_golden.compare.waiting import (
     COPY_NAME,
     RECORD_NAME,
@@ -200,7 +201,8 @@ class WaitingOutputs:
             return replace(output, refused=trouble)
         output = replace(output, allowed=allowed)
         if baseline is None:
-            return replace(output, message=format_size(place.stat().st_size))
+            size = format_size(place.stat().st_size)
+            return replace(output, message=f"{size}, a profile" if is_profile(place) else size)
         mismatch = compare_with(file, place, baseline, redact)
         return replace(output, message=mismatch.message if mismatch else output.message)
 

@@ -42,6 +42,7 @@ COMPARISONS_OF_RULE: Mapping[str, tuple[str, ...]] = {
     "accepted": ("table", "exists"),
     "newest": ("table", "exists"),
     "row_count_change": ("table",),
+    "profile_above": ("table",),
     "contains": ("text", "exists"),
     "not_contains": ("text", "exists"),
     "min_bytes": ("exists",),

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 
+# A table in a database whose file is larger is kept as a profile, unless its entry says otherwise.
+_LARGEST_WHOLE_BYTES = 50_000_000
+
 
 def refuse_wrong_arguments(value_type: type[_Value]) -> type[_Value]:
     """Make a dataclass raise `ValueError` for unknown and missing arguments too, as for every wrong value."""
@@ -212,6 +215,11 @@ class DeclaredOutput(Shape):
     row_count_change: float | None = declared(
         None, value_kinds.SHARE, "table with schema_only: how far the rows may differ from the baseline's, such as 10%."
     )
+    profile_above: int | None = declared(
+        None,
+        kinds.BYTES,
+        "table in a database: of larger ones a profile is kept in place of the rows. Default: 50MB.",
+    )
     contains: tuple[str, ...] = declared(
         (), list_of(TEXT, one_alone=True), "text, exists: texts that must be in the file."
     )
@@ -260,6 +268,11 @@ class DeclaredOutput(Shape):
     def is_of_tables(self) -> bool:
         """Tell whether it names tables in a database, whose rows have no order."""
         return bool(self.table or self.tables or self.dbt)
+
+    @property
+    def largest_whole_bytes(self) -> int:
+        """Return the size, in bytes of its Parquet file, up to which a table in a database is kept with all its rows."""
+        return _LARGEST_WHOLE_BYTES if self.profile_above is None else self.profile_above
 
     @property
     def shown(self) -> str:

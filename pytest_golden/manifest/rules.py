@@ -155,6 +155,10 @@ def _wrong_origins(fields: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding((named[0],), f"dbt names models; remove {named[0]}")
     if fields.get("exclude") and not (fields.get("tables") or fields.get("dbt")):
         yield Finding(("exclude",), "exclude leaves tables out of the patterns of tables or dbt; write one of them")
+    if fields.get("profile_above") is not None and not (named or fields.get("dbt")):
+        yield Finding(
+            ("profile_above",), "profile_above is for tables in databases; a file is kept whole, so remove it"
+        )
     if (named or fields.get("dbt")) and fields.get("compare") not in (None, "table"):
         yield Finding(("compare",), "a table in a database is compared as a table; remove compare")
 

@@ -317,6 +317,9 @@ def _raised_allowances(name: str, old: DeclaredOutput, new: DeclaredOutput) -> I
     if was is not None and new.schema_only and (now is None or now > was):
         after = "none" if now is None else f"{now:.6g}"
         yield _weaker(name, old.shown, f"row_count_change was raised from {was:.6g} to {after}", f"{was:.6g}", after)
+    if new.largest_whole_bytes < old.largest_whole_bytes:
+        before, after = map(format_size, (old.largest_whole_bytes, new.largest_whole_bytes))
+        yield _weaker(name, old.shown, f"profile_above was lowered from {before} to {after}", before, after)
     if old.newest is None:
         return
     before = f"{redact(old.newest.column)} in {old.newest.max_age:g} seconds"

@@ -457,3 +457,26 @@ def test_a_damaged_or_huge_zip_file_is_one_sentence(changed: Path, golden: Golde
     size = raw.rindex(b"PK\x01\x02") + 24
     (tmp_path / "huge.zip").write_bytes(raw[:size] + (3 << 30).to_bytes(4, "little") + raw[size + 4 :])
     assert "is larger than any that the gate keeps" in golden("accept", "--from", str(tmp_path / "huge.zip")).err
+
+
+def test_large_table_waits_as_a_profile_and_is_accepted_as_one(shop: Path, golden: Golden) -> None:
+    entry = "{path: wh.duckdb, table: t, profile_above: 1kB}"
+    (shop / "golden_projects.yaml").write_text(
+        f"version: 1\ngolden_projects:\n  - {{name: sales, path: run.py, outputs: [{entry}]}}\n"
+    )
+    script = (
+        "import duckdb; duckdb.connect('wh.duckdb').execute('CREATE TABLE t AS SELECT {} AS a FROM range(999) t(i)')"
+    )
+    (shop / "run.py").write_text(script.format("i"))
+    assert main(["accept", "sales", "--rerun"]) == 0
+    (shop / "wh.duckdb").unlink(missing_ok=True)
+    (shop / "run.py").write_text(script.format("i + (i = 5)::INT"))
+    gate("sales")
+    listed = golden("accept").out
+    assert "at least 1 row differs in `a`" in listed
+    assert golden("accept", "sales", *RIGHT).code == 0
+    assert "| changed" not in read(shop, "ACCEPTED.md")
+    assert "at least 1 row differs in `a` | 999 | 1 |" in read(shop, "ACCEPTED.md")
+    assert b"golden_profile" in (shop / "golden_baselines/sales/wh.duckdb/main.t.parquet").read_bytes()
+    gate("sales")
+    assert "nothing waits" in golden("accept").out

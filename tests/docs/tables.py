@@ -56,6 +56,7 @@ _SPECIAL_TYPES = {
     **dict.fromkeys(("not_null", "unique", "contains", "not_contains"), "text or list of texts"),
     **dict.fromkeys(("between", "accepted", "newest", "stdout", "stderr"), "mapping"),
     "row_count_change": "percent",
+    "profile_above": "size",
 }
 _PLAIN_TYPES = {"string": "text", "boolean": "true or false", "integer": "whole number"}
 

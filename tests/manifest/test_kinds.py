@@ -270,6 +270,7 @@ def test_a_rule_goes_with_its_comparison_whatever_the_suffix_is(rules: str) -> N
 @pytest.mark.parametrize(
     ("entry", "column", "part"),
     [
+        ("{path: a.csv, profile_above: 1MB}", 38, "profile_above is for tables in databases; a file is kept whole"),
         ("{path: a.csv, row_count_change: 10%}", 41, "row_count_change is for schema_only: true"),
         (
             "{path: a.csv, schema_only: true, row_count_change: ten}",

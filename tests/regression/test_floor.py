@@ -191,6 +191,19 @@ def compare_outputs(old: dict[str, Any], new: dict[str, Any]) -> tuple[Weakening
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ({}, {"profile_above": "1MB"}, "47.7MiB to 976.6KiB"),
+        ({"profile_above": "2kB"}, {"profile_above": "1kB"}, "2KiB to 1000B"),
+    ],
+)
+def test_a_profile_of_smaller_tables_is_a_weakening(old: dict[str, Any], new: dict[str, Any], told: str) -> None:
+    (weakening,) = compare_outputs({"table": "t", **old}, {"table": "t", **new})
+    assert weakening.message == f"the output t of out/a.csv: profile_above was lowered from {told}"
+    assert compare_outputs({"table": "t", **new}, {"table": "t", **old}) == ()
+
+
+@pytest.mark.parametrize(
     ("kind", "old", "new", "message"),
     [
         ("output", {}, {"compare": "exists"}, "compare was weakened from table to exists"),

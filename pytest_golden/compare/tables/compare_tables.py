@@ -21,6 +21,7 @@ from pytest_golden.compare.tables.model import (
     TablesDifferError,
     Values,
 )
+from pytest_golden.compare.tables.profiles import compare_profiles, find_ignored, make_profile, read_profile
 from pytest_golden.compare.tables.row_causes import compare_keyed, explain_repeated, explain_without_key
 from pytest_golden.compare.tables.telling import describe, describe_place, list_difference
 from pytest_golden.compare.tables.value_rules import check_row_count, check_values
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pytest_golden.compare.showing import Redact
     from pytest_golden.compare.tables.duckdb_engine import Engine
     from pytest_golden.compare.tables.matching import Match
+    from pytest_golden.compare.tables.profiles import Profile
     from pytest_golden.manifest.model import DeclaredOutput
 
 
@@ -52,6 +54,9 @@ _JSON_KINDS = {
     "arrays": "starts_with({c}, '[')",
     "objects": "starts_with({c}, '{{')",
 }
+_ABOUT_PROFILES = (
+    "the baseline is a profile, since the table is large: `golden diff` shows the rows that a change moves"
+)
 
 
 def compare_tables(
@@ -106,18 +111,40 @@ def _compare(
     Raises:
         TablesDifferError: they differ.
     """
+    own, accepted = (
+        read_profile(engine, each) if each is not None and declared.is_of_tables else None
+        for each in (actual, baseline)
+    )
+    here = own.table if own is not None else _read_output(engine, declared, actual, cells)
+    if own is None and (baseline is None or accepted is not None):
+        _check_key(engine, declared, here)
+    if baseline is None:
+        return ""
+    there = accepted.table if accepted is not None else read_table(engine, baseline, header=declared.header)
+    check_row_count(declared, here, there)
+    if own is None and accepted is None:
+        return _compare_whole(engine, declared, (here, there), cells, known_key)
+    ignored = find_ignored(declared)
+    now, was = (one or make_profile(engine, table, ignored) for one, table in ((own, here), (accepted, there)))
+    _compare_profiles(declared, now, was, cells)
+    return ""
+
+
+def _read_output(engine: Engine, declared: DeclaredOutput, actual: Content, cells: Cells) -> Table:
+    """Read an output, and check it by the rules on its rows and values."""
     here = read_table(engine, actual, header=declared.header)
     _check_row_range(declared, here)
     try:
         check_values(engine, declared, here, cells)
     except QueryError as error:
         raise UnreadableError(here.side, describe_trouble(error, here.format, None)) from None
-    if baseline is None:
-        _check_alone(engine, declared, here)
-        return ""
-    there = read_table(engine, baseline, header=declared.header)
-    tables = (here, there)
-    check_row_count(declared, here, there)
+    return here
+
+
+def _compare_whole(
+    engine: Engine, declared: DeclaredOutput, tables: tuple[Table, Table], cells: Cells, known_key: Sequence[str]
+) -> str:
+    here, there = tables
     if here.delimiter and there.delimiter and here.delimiter != there.delimiter:
         raise TablesDifferError(f"has fields parted by {here.delimiter!r}, its baseline by {there.delimiter!r}")
     match = match_columns(here, there, set(declared.ignore_columns) - set(declared.key))
@@ -139,6 +166,31 @@ def _compare(
         _blame(engine, tables, error)
     found = _add_columns(found or TableDifference(there.rows, here.rows), match, cells)
     raise TablesDifferError(_headline(found, at_least=at_least, match=match), tuple(list_difference(found)), found)
+
+
+def _compare_profiles(declared: DeclaredOutput, here: Profile, baseline: Profile, cells: Cells) -> None:
+    """Compare a table with the profile that is kept of its baseline.
+
+    Raises:
+        TablesDifferError: they differ.
+        UnreadableError: they were made by other rules.
+    """
+    differing = compare_profiles(declared, here, baseline, cells)
+    grown = here.rows - baseline.rows
+    if differing.match.is_same and not differing.rows_changed and (declared.schema_only or not grown):
+        return
+    found = TableDifference(
+        baseline.rows,
+        here.rows,
+        differing.rows_changed,
+        max(0, grown),
+        max(0, -grown),
+        notes=(*differing.notes, _ABOUT_PROFILES),
+    )
+    found = _add_columns(found, differing.match, cells)
+    headline = _headline(found, at_least=bool(differing.rows_changed), match=differing.match)
+    named = f" in {quote_names([cells.name(name) for name in differing.changed])}" if differing.changed else ""
+    raise TablesDifferError(f"{headline}{named}", tuple(list_difference(found)), found)
 
 
 def _headline(found: TableDifference, *, at_least: bool, match: Match) -> str:
@@ -217,7 +269,7 @@ def _check_row_range(declared: DeclaredOutput, table: Table) -> None:
         raise TablesDifferError(f"has {rows}, more than max_rows: {declared.max_rows}")
 
 
-def _check_alone(engine: Engine, declared: DeclaredOutput, table: Table) -> None:
+def _check_key(engine: Engine, declared: DeclaredOutput, table: Table) -> None:
     keys = find_keys(declared.key, table)
     try:
         if keys:
