@@ -34,7 +34,7 @@ duckdb: Any = import_module("duckdb")
 PLAIN = "i AS id, i % 7 AS kind, i / 3 AS share, 'n' || i AS name"
 TYPES = """i AS id, i::TINYINT::HUGEINT AS huge, i::DECIMAL(12, 2) AS price, (i / 7)::FLOAT AS ratio, i % 2 = 0 AS flag,
     'x' || i AS text, ('x' || i)::BLOB AS raw, DATE '2024-01-01' + i::INT AS day, TIME '10:00:00' AS clock,
-    TIMESTAMP '2024-01-01' + INTERVAL (i) HOUR AS at, (TIMESTAMP '2024-01-01' + INTERVAL (i) HOUR)::TIMESTAMPTZ AS zoned,
+    TIMESTAMP '2024-01-01' + INTERVAL (i) HOUR AS moment, (TIMESTAMP '2024-01-01' + INTERVAL (i) HOUR)::TIMESTAMPTZ AS zoned,
     INTERVAL (i) DAY AS lasting, [i, NULL] AS list, {'a': i, 'b': [i / 2]} AS struct, MAP {i: 'x'} AS map,
     '{"a": 1}'::JSON AS json, '5f1c1b3e-0000-4000-8000-000000000000'::UUID AS uuid, NULL AS nothing"""
 
@@ -84,7 +84,7 @@ COLUMNS = (
     ("raw", "'\\x00'::BLOB"),
     ("day", "DATE '1999-12-31'"),
     ("clock", "TIME '10:00:01'"),
-    ("at", "TIMESTAMP '2024-01-01 08:00:00.000001'"),
+    ("moment", "TIMESTAMP '2024-01-01 08:00:00.000001'"),
     ("zoned", "TIMESTAMPTZ '2024-01-01 08:00:01+00'"),
     ("lasting", "INTERVAL 9 MONTH"),
     ("list", "[8, 8]"),
