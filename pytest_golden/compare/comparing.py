@@ -145,9 +145,10 @@ def _is_same_table(declared: DeclaredOutput, actual: Content, baseline: Content)
 
 
 def _needs_look(declared: DeclaredOutput) -> bool:
-    """Tell whether rules need no baseline: those on values, on the number of rows, and that the key is unique."""
+    """Tell whether rules need no baseline: those on values, the number of rows, a unique key, a tolerance of numbers."""
     bounds = (declared.min_rows, declared.max_rows)
-    return bool(declared.key) or declared.has_value_rules or any(bound is not None for bound in bounds)
+    is_tolerant = bool(declared.table and (declared.absolute_tolerance or declared.relative_tolerance))
+    return bool(declared.key) or declared.has_value_rules or is_tolerant or any(bound is not None for bound in bounds)
 
 
 def _compare_content(

@@ -10,7 +10,15 @@ from pytest_golden.compare.showing import compose, describe_broken, quote_name, 
 from pytest_golden.compare.tables import rows
 from pytest_golden.compare.tables.cells import Cells
 from pytest_golden.compare.tables.duckdb_engine import DuckDBUnusableError, QueryError, describe_trouble, open_engine
-from pytest_golden.compare.tables.equality import NUMBER, WHOLE_NUMBER, Comparison, Equality, is_wide, part
+from pytest_golden.compare.tables.equality import (
+    NUMBER,
+    WHOLE_NUMBER,
+    Comparison,
+    Equality,
+    holds_numbers,
+    is_wide,
+    part,
+)
 from pytest_golden.compare.tables.formats import read_table, read_whole
 from pytest_golden.compare.tables.matching import compare_as_texts, find_renamed, match_columns
 from pytest_golden.compare.tables.model import (
@@ -27,7 +35,7 @@ from pytest_golden.compare.tables.telling import describe, describe_place, list_
 from pytest_golden.compare.tables.value_rules import check_row_count, check_values
 from pytest_golden.gateway.table_difference import RenamedColumn, RetypedColumn, TableDifference
 from pytest_golden.regression.model import ReasonKind
-from pytest_golden.regression.wording import count_of
+from pytest_golden.regression.wording import count_of, name_some
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,6 +62,7 @@ _JSON_KINDS = {
     "arrays": "starts_with({c}, '[')",
     "objects": "starts_with({c}, '{{')",
 }
+_MOST_TYPES = 3
 _ABOUT_PROFILES = (
     "the baseline is a profile, since the table is large: `golden diff` shows the rows that a change moves"
 )
@@ -134,6 +143,7 @@ def _read_output(engine: Engine, declared: DeclaredOutput, actual: Content, cell
     """Read an output, and check it by the rules on its rows and values."""
     here = read_table(engine, actual, header=declared.header)
     _check_row_range(declared, here)
+    _check_tolerance(declared, here)
     try:
         check_values(engine, declared, here, cells)
     except QueryError as error:
@@ -267,6 +277,18 @@ def _check_row_range(declared: DeclaredOutput, table: Table) -> None:
         raise TablesDifferError(f"has {rows}, less than min_rows: {declared.min_rows}")
     if declared.max_rows is not None and table.rows > declared.max_rows:
         raise TablesDifferError(f"has {rows}, more than max_rows: {declared.max_rows}")
+
+
+def _check_tolerance(declared: DeclaredOutput, table: Table) -> None:
+    """Refuse a tolerance for one table whose columns have types, none of them of numbers: it would never apply."""
+    tolerances = [name for name in ("absolute_tolerance", "relative_tolerance") if getattr(declared, name)]
+    names_many = bool(declared.tables or declared.dbt) or any(sign in (declared.path or "") for sign in "*?[{")
+    columns = [column for column in table.columns if column.name not in declared.ignore_columns]
+    if not tolerances or names_many or not columns:
+        return
+    if not any(column.values is not Values.TYPED or holds_numbers(column.type) for column in columns):
+        types = name_some([f"{quote_name(column.label)} is {column.type}" for column in columns], _MOST_TYPES)
+        raise RulesBrokenError([f"{tolerances[0]} is for numbers, and no column holds any ({types}): remove it"])
 
 
 def _check_key(engine: Engine, declared: DeclaredOutput, table: Table) -> None:

@@ -131,3 +131,35 @@ def test_texts_are_searched_in_the_whole_file(files: Files, name: str) -> None:
 def test_a_text_across_the_border_of_a_chunk_is_found(files: Files, start: int) -> None:
     text = "x" * start + "needle" + "x" * 100
     assert files.tell("a.log", text, text, compare="exists", contains="needle") == ""
+
+
+@pytest.mark.parametrize(
+    ("query", "rules", "told"),
+    [
+        (
+            "'a' AS name, DATE '2024-01-01' AS day",
+            {"relative_tolerance": 1e-9},
+            "relative_tolerance is for numbers, and no column holds any (`name` is VARCHAR, `day` is DATE): remove it",
+        ),
+        (
+            "'a' AS name, 1 AS id",
+            {"absolute_tolerance": 1, "ignore_columns": "id"},
+            "absolute_tolerance is for numbers, and no column holds any (`name` is VARCHAR): remove it",
+        ),
+        ("'a' AS name, [{'b': 1.5}] AS list", {"absolute_tolerance": 1}, ""),
+        ("'a' AS name", {}, ""),
+    ],
+    ids=["texts and dates", "numbers are ignored", "nested numbers", "no tolerance"],
+)
+def test_tolerance_is_refused_where_no_column_holds_numbers(
+    files: Files, query: str, rules: dict[str, Any], told: str
+) -> None:
+    table = write_parquet(files.root / "made.parquet", f"SELECT {query}")
+    assert files.tell("t.parquet", table, table, **rules) == (told and f"out/t.parquet breaks a rule: {told}")
+    both = [files.write(folder, "t.parquet", table) for folder in ("view", "baselines")]
+    for entry, expected in (
+        (DeclaredOutput("*.parquet", **rules), ""),
+        (DeclaredOutput("w.db", table="t", **rules), told),
+    ):
+        found = compare_files(entry, *both, shown_as="t")
+        assert (found.message if found else "") == (expected and f"t breaks a rule: {expected}")
