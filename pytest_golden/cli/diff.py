@@ -1,8 +1,9 @@
 """`golden diff REF [NAME...]`: what this change does to the data, without baselines and without judging.
 
 It runs the golden projects at the commit where this branch left REF (the base) and in your working tree (the head), both in
-this environment unless --python names another one for the head, and shows how each output and table differs. Rules that say
-what moves by itself count; all else is shown. On GitHub it is added to the summary of the job too.
+this environment unless --python names another one for the head, and shows how each output and table differs. A base with a
+`setup:` gets an environment of its own, as in `golden verify`. Rules that say what moves by itself count; all else is shown.
+On GitHub it is added to the summary of the job too.
 
 With `--env-a LOCK --env-b LOCK` in the place of REF it shows what an upgrade does: both lock files are installed into environments
 that last as long as the command, and the projects of the working tree are run in each.
@@ -33,7 +34,14 @@ from pytest_golden.report.github import collapse, is_on_github
 from pytest_golden.report.html_page import Html, describe_table, make_page, one_line, tag
 from pytest_golden.report.report_files import append_report, write_report
 from pytest_golden.report.result_text import make_visible
-from pytest_golden.verify.base_worktree import BaseWorktree, PrivateFolder, find_base, read_head
+from pytest_golden.verify.base_worktree import (
+    BaseEnvironment,
+    BaseWorktree,
+    PrivateFolder,
+    find_base,
+    find_setup_seconds,
+    read_head,
+)
 from pytest_golden.verify.output_diff import DataDiff, DiffKind, DiffSide, ProjectDiff, diff_project
 
 if TYPE_CHECKING:
@@ -140,11 +148,15 @@ def _diff(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Pat
             held.callback(tree.close)
             for gap in tree.find_gaps():
                 options.say(gap)
-            there = _read_base(manifest, base, tree, checkout)
+            place, there = _read_base(manifest, base, tree, checkout)
             names = _choose(arguments, declared, there)
+            environment = BaseEnvironment(checkout, tree.root, private.path, os.environ, declared.list_passed())
+            if there.setup is not None:
+                options.say("base: running its `setup:`")
+            python_of_base = environment.prepare(place, there.setup, find_setup_seconds(there.projects)).python
             held.enter_context(hold_gate_lock(declared.workspace_root, options.say))
             python = str(arguments.python.absolute()) if arguments.python else sys.executable
-            projects = tuple(_run_all(names, there, declared, settings, python))
+            projects = tuple(_run_all(names, there, declared, settings, (python_of_base, python)))
     except SettingsError:
         raise
     except GoldenError as error:
@@ -167,14 +179,14 @@ def _tell(arguments: argparse.Namespace, found: DataDiff, sides: str) -> None:
         _show(open_console(), found, sides)
 
 
-def _read_base(manifest: Path, base: BaseCommit, tree: BaseWorktree, checkout: Path) -> Manifest:
-    """Read the base's manifest in its worktree; without one, the head's declares what is run there."""
+def _read_base(manifest: Path, base: BaseCommit, tree: BaseWorktree, checkout: Path) -> tuple[Path, Manifest]:
+    """Read the base's manifest in its worktree, and say where it is; without one, the head's declares what is run there."""
     of_side = base.manifest or manifest
     place = tree.root / Path(os.path.realpath(of_side.parent), of_side.name).relative_to(os.path.realpath(checkout))
     if base.manifest is not None:
-        return load_manifest(place)
+        return place, load_manifest(place)
     options.say(f"the base has no {manifest.name}: its files are run as the head declares it")
-    return parse_manifest(manifest.read_text(encoding="utf-8"), manifest.name, place.parent)
+    return place, parse_manifest(manifest.read_text(encoding="utf-8"), manifest.name, place.parent)
 
 
 def _choose(arguments: argparse.Namespace, declared: Manifest, there: Manifest) -> list[str]:
@@ -188,13 +200,17 @@ def _choose(arguments: argparse.Namespace, declared: Manifest, there: Manifest) 
 
 
 def _run_all(
-    names: list[str], there: Manifest, declared: Manifest, settings: GoldenSettings, python: str = sys.executable
+    names: list[str],
+    there: Manifest,
+    declared: Manifest,
+    settings: GoldenSettings,
+    pythons: tuple[str, str] = (sys.executable, sys.executable),
 ) -> Iterator[ProjectDiff]:
-    """Run the projects on both sides; those of the head by `python` where they declare no environment."""
+    """Run the projects on both sides, where they declare no environment by the Python of the base and that of the head."""
     hidden = list_store_files(find_store_place(settings.store, prepare_state_folder(declared.workspace_root)))
     with (
-        ExecutionGateway(declared.workspace_root, view=settings.sandbox, hidden=hidden, python=python) as of_head,
-        ExecutionGateway(there.workspace_root, view=settings.sandbox, hidden=hidden) as of_base,
+        ExecutionGateway(declared.workspace_root, view=settings.sandbox, hidden=hidden, python=pythons[1]) as of_head,
+        ExecutionGateway(there.workspace_root, view=settings.sandbox, hidden=hidden, python=pythons[0]) as of_base,
         TemporaryDirectory(prefix="golden-diff-") as scratch,
     ):
         for number, name in enumerate(names):

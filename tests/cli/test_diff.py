@@ -241,3 +241,30 @@ def test_the_head_runs_by_the_interpreter_that_is_given(shop: Path, golden: Gold
     ran = golden("diff", "main", "--python", str(shop.parent / "own/bin/python"))
     assert "o.txt differs from the base" in ran.out
     assert f"+ {shop.parent}/own" in ran.out
+
+
+def test_setup_gives_the_base_its_own_packages(shop: Path, golden: Golden) -> None:
+    link = (
+        "import os, pathlib, sysconfig; pathlib.Path(sysconfig.get_paths()['purelib'], 'z.pth').write_text(os.getcwd())"
+    )
+    project = "{name: sales, path: jobs/run.py, outputs: [{path: n.txt}]}"
+    setup = json.dumps(["python", "-c", link])
+    (shop / "golden_projects.yaml").write_text(f"version: 1\nsetup: {setup}\ngolden_projects:\n  - {project}\n")
+    (shop / "jobs").mkdir()
+    (shop / "jobs/run.py").write_text("import shop_rates\nopen('n.txt', 'w').write(f'{shop_rates.RATE}\\n')\n")
+    (shop / "shop_rates.py").write_text("RATE = 1\n")
+    for words in (("add", "."), ("commit", "-qm", "two")):
+        subprocess.run([*GIT, *words], check=True, cwd=shop)
+    (shop / "shop_rates.py").write_text("RATE = 2\n")
+    ran = golden("diff", "main")
+    assert "base: running its `setup:`" in ran.err
+    assert "failed on the head" in ran.out, "only the base has the setup's link"
+    assert "failed on the base" not in ran.out
+    (shop / "jobs/run.py").write_text("open('n.txt', 'w').write('2\\n')\n")
+    told = golden("diff", "main").out
+    assert "n.txt differs from the base" in told
+    (shop / "golden_projects.yaml").write_text((shop / "golden_projects.yaml").read_text().replace(setup, '["false"]'))
+    subprocess.run([*GIT, "commit", "-qam", "three"], check=True, cwd=shop)
+    failed = golden("diff", "main")
+    assert failed.code == 3
+    assert "`setup:` ended with exit code 1" in failed.err
