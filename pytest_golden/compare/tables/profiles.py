@@ -363,12 +363,9 @@ def _differs(declared: DeclaredOutput, one: ProfiledColumn, other: ProfiledColum
 def _tell(one: ProfiledColumn, other: ProfiledColumn, cells: Cells) -> str:
     told = [f"nulls {other.nulls:,} -> {one.nulls:,}"] if one.nulls != other.nulls else []
     if not cells.hides(one.name):
-        if (one.least, one.greatest) != (other.least, other.greatest):
-            was, now = (
-                f"{cells.show(each.name, each.least)} to {cells.show(each.name, each.greatest)}"
-                for each in (other, one)
-            )
-            told.append(f"from {was} -> from {now}")
+        for name in ("least", "greatest"):
+            now, was = (cells.show(one.name, getattr(each, name)) for each in (one, other))
+            told += [f"{name} {was} -> {now}"] if now != was else []
         if one.mean != other.mean and one.mean is not None and other.mean is not None:
             told.append(f"mean {other.mean:.12g} -> {one.mean:.12g}")
     return f"{quote_name(cells.name(one.name))}: {', '.join(told) or 'other values within the same bounds'}"

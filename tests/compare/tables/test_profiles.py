@@ -113,7 +113,7 @@ def test_figures_of_a_changed_column_are_told_and_where_the_rows_are(tmp_path: P
     assert headline.startswith("t differs from its baseline: at least ")
     assert headline.endswith(" rows differ in `share`")
     assert rows == "rows: 1,000 here, 1,000 in the baseline"
-    assert share.startswith("`share`: nulls 0 -> 20, from 0.0 to 333.0 -> from 40.0 to 1998.0, mean 166.5 -> ")
+    assert share.startswith("`share`: nulls 0 -> 20, least 0.0 -> 40.0, greatest 333.0 -> 1998.0, mean 166.5 -> ")
     assert (
         about == "the baseline is a profile, since the table is large: `golden diff` shows the rows that a change moves"
     )
