@@ -10,6 +10,7 @@ import lzma
 import zlib
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryDirectory
@@ -68,6 +69,7 @@ _LONGEST_REASON = 500
 _LONGEST_CHANGE = 200
 _SHORT = 10
 _MOST_NAMED = 5
+_MOST_REMEMBERED = 1000
 
 
 class WaitingOutputs:
@@ -195,16 +197,7 @@ class WaitingOutputs:
         place = self._folder.path / name / str(output.file)
         if digest_file(place) != output.sha256:
             return replace(output, refused=f"its copy has changed since that run: {RUN_AGAIN}")
-        # The record is only a file: whether this may be a baseline is asked once more.
-        trouble, allowed = find_trouble(file, place, WrittenFiles(place.parent, (), redact))
-        if trouble:
-            return replace(output, refused=trouble)
-        output = replace(output, allowed=allowed)
-        if baseline is None:
-            size = format_size(place.stat().st_size)
-            return replace(output, message=f"{size}, a profile" if is_profile(place) else size)
-        mismatch = compare_with(file, place, baseline, redact)
-        return replace(output, message=mismatch.message if mismatch else output.message)
+        return _examine(place, output, file, baseline)
 
     def _prepare(self, acceptance: Acceptance, name: str, output: WaitingOutput) -> str:
         """Prepare one step; return why it cannot be taken."""
@@ -251,6 +244,24 @@ class WaitingOutputs:
         except OSError as error:
             told = f"the outputs are accepted, and {ACCEPTED_NAME} cannot be written: {error.strerror or error}"
             raise BaselineError(told) from None
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _examine(place: Path, output: WaitingOutput, file: ExpectedFile, baseline: Path | None) -> WaitingOutput:
+    """Return an output with what its copy says. The record of it holds the digests of both files, and was found true.
+
+    A server is asked again and again, and a large table takes seconds.
+    """
+    # The record is only a file: whether this may be a baseline is asked once more.
+    trouble, allowed = find_trouble(file, place, WrittenFiles(place.parent, (), redact))
+    if trouble:
+        return replace(output, refused=trouble)
+    output = replace(output, allowed=allowed)
+    if baseline is None:
+        size = format_size(place.stat().st_size)
+        return replace(output, message=f"{size}, a profile" if is_profile(place) else size)
+    mismatch = compare_with(file, place, baseline, redact)
+    return replace(output, message=mismatch.message if mismatch else output.message)
 
 
 def open_waiting(manifest: Manifest) -> WaitingOutputs:

@@ -15,6 +15,7 @@ from pytest_golden.cli.accept import _wait
 from pytest_golden.cli.main import main
 from pytest_golden.compare import kept_outputs
 from pytest_golden.compare.waiting import digest_entries
+from pytest_golden.gate.waiting_outputs import _examine, open_waiting
 from pytest_golden.manifest.reader import load_manifest
 
 if TYPE_CHECKING:
@@ -121,6 +122,20 @@ def test_what_waits_is_listed_with_its_difference(changed: Path, golden: Golden)
     facts = json.loads(golden("accept", "--json").out)
     assert [one["project"] for one in facts["projects"]] == ["sales", "a"]
     assert facts["projects"][0]["proposal"] is None
+
+
+def test_a_copy_is_examined_once_until_it_or_its_baseline_changes(changed: Path) -> None:
+    waiting = open_waiting(load_manifest(changed / "golden_projects.yaml"))
+    first = waiting.list_runs()
+    known = _examine.cache_info()
+    assert waiting.list_runs() == first
+    again = _examine.cache_info()
+    assert (again.misses, again.hits) == (known.misses, known.hits + 4)
+    (changed / "golden_baselines/a/a.txt").write_text("7\n")
+    [output] = waiting.list_runs()[1].outputs
+    assert "its baseline has changed since that run" in str(output.refused)
+    (changed / ".golden/waiting/sales/1.txt").write_text("8\n")
+    assert "its copy has changed since that run" in str(waiting.list_runs()[0].outputs[0].refused)
 
 
 def test_kept_outputs_become_baselines_without_a_second_run(changed: Path, golden: Golden) -> None:
