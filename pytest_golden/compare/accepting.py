@@ -85,7 +85,8 @@ class Acceptance:
             if changed is not None:
                 copy.unlink()
                 return changed
-            trouble, allowed = find_trouble(file, copy, written)
+            is_whole = not is_profiled(file, copy.stat().st_size)
+            trouble, allowed = find_trouble(file, copy, written, is_kept_whole=is_whole)
             if not trouble:
                 kind = ReasonKind(mismatch.kind)
                 told = describe_change(file, copy, mismatch, written, put_profile(file, copy, written.redact))
@@ -140,8 +141,12 @@ class Acceptance:
         self.room.empty()
 
 
-def find_trouble(file: ExpectedFile, copy: Path, written: WrittenFiles) -> tuple[str, str | None]:
+def find_trouble(
+    file: ExpectedFile, copy: Path, written: WrittenFiles, *, is_kept_whole: bool = True
+) -> tuple[str, str | None]:
     """Say why the copy of an output must not become a baseline (empty when it may), and which secret in it is allowed.
+
+    A copy that is not kept whole becomes a profile, which holds no secret.
 
     Raises:
         OSError: it cannot be read.
@@ -154,8 +159,7 @@ def find_trouble(file: ExpectedFile, copy: Path, written: WrittenFiles) -> tuple
         return "its name holds an escape sequence, which a terminal would obey; rename it", None
     if written.redact(file.path) != file.path:
         return "its name holds a secret", None
-    if is_profiled(file, copy.stat().st_size):
-        # Of its values only the bounds of columns are kept, and no secret ones.
+    if not is_kept_whole:
         return "", None
     secret = find_secret(copy, file, written.redact, written.redact_known)
     reason = next((entry.allow_secret for entry in file.entries if entry.allow_secret), None)

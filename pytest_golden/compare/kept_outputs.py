@@ -130,8 +130,8 @@ class OutputKeeping:
         told = describe_change(file, actual, mismatch, written)
         shown = written.redact(file.path)
         output = WaitingOutput(shown, told.change, told.message, size_bytes=size, declared=digest)
-        stays_large = not is_profiled(file, size)
-        if stays_large and (size > MOST_BYTES or self._kept_bytes + size > MOST_BYTES_OF_PROJECT):
+        is_whole = not is_profiled(file, size)
+        if is_whole and (size > MOST_BYTES or self._kept_bytes + size > MOST_BYTES_OF_PROJECT):
             is_large = size > MOST_BYTES
             limit = (
                 f"it is larger than {format_size(MOST_BYTES)}"
@@ -141,14 +141,14 @@ class OutputKeeping:
             return replace(
                 output, refused=f"{limit}, so no copy of it is kept: --rerun runs the project and accepts it"
             )
-        self._kept_bytes += size if stays_large else 0
+        self._kept_bytes += size if is_whole else 0
         copy = self._folder.find_staged(self._enter()) / f"{len(self._outputs) + 1}{_find_suffixes(actual)}"
         copy_content(str(actual), str(copy))
         copy.chmod(0o600)
         if explain_change(file, written, mark) is not None:
             copy.unlink()
             return replace(output, refused="something still wrote it while it was kept")
-        trouble, allowed = find_trouble(file, copy, written)
+        trouble, allowed = find_trouble(file, copy, written, is_kept_whole=is_whole)
         if trouble:
             # What holds a secret must not lie around, nor go into an artifact of CI.
             copy.unlink()

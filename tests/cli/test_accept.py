@@ -489,6 +489,8 @@ def test_large_table_waits_as_a_profile_and_is_accepted_as_one(shop: Path, golde
     gate("sales")
     listed = golden("accept").out
     assert "at least 1 row differs in `a`" in listed
+    [copy] = (shop / ".golden/waiting/sales").glob("*.parquet")
+    assert copy.stat().st_mode & 0o777 == 0o600
     assert golden("accept", "sales", *RIGHT).code == 0
     assert "| changed" not in read(shop, "ACCEPTED.md")
     assert "at least 1 row differs in `a` | 999 | 1 |" in read(shop, "ACCEPTED.md")

@@ -109,8 +109,8 @@ def put_profile(file: ExpectedFile, copy: Path, redact: Redact) -> str | None:
     Raises:
         OSError: it cannot be read or written.
     """
-    size = copy.stat().st_size
-    if not is_profiled(file, size) or is_profile(copy):
+    status = copy.stat()
+    if not is_profiled(file, status.st_size):
         return None
     ignored = next(find_ignored(entry) for entry in file.entries if entry.compare != EXISTS)
     try:
@@ -118,9 +118,10 @@ def put_profile(file: ExpectedFile, copy: Path, redact: Redact) -> str | None:
             profile = make_profile(engine, read_table(engine, Content(copy, Side.OUTPUT)), ignored)
             copy.unlink()
             _write(engine, profile, copy, Cells(redact))
+        copy.chmod(status.st_mode)
     except (QueryError, UnreadableError) as error:
         raise OSError(f"no profile of it can be made: {error}") from None
-    return f"a profile of its {format_size(size)} is kept"
+    return f"a profile of its {format_size(status.st_size)} is kept"
 
 
 def is_profile(path: Path) -> bool:
@@ -350,9 +351,10 @@ def _differs(declared: DeclaredOutput, one: ProfiledColumn, other: ProfiledColum
         return True
     if not one.is_number or one.least is None or other.least is None:
         return False
-    if MARK in {one.least, other.least}:
+    texts = [str(each) for each in (one.least, one.greatest, other.least, other.greatest)]
+    if any(MARK in text for text in texts):
         return False
-    bounds = [float(str(each)) for each in (one.least, one.greatest, other.least, other.greatest)]
+    bounds = [float(text) for text in texts]
     # A mean can be near zero while what it is made of is not.
     largest = max((abs(each) for each in bounds if isfinite(each)), default=0.0)
     allowed = max(absolute, relative * largest) * (1 + 1e-9)

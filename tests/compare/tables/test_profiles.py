@@ -299,3 +299,14 @@ def test_noise_is_not_looked_for_in_a_profile(workspace: Workspace) -> None:
     differing = workspace.check(workspace.declare(script, large))
     assert kinds(differing) == [("output_differs", "wh.duckdb/main.t.parquet")]
     assert "noise" not in differing.reasons[0].message
+
+
+def test_table_that_names_a_profile_is_searched_for_secrets_unless_it_becomes_one(workspace: Workspace) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    script = duckdb_script(f"CREATE TABLE t AS SELECT 'golden_profile' AS a, '{token}' AS b")
+    refused = workspace.accept(workspace.declare(script, DeclaredOutput("wh.duckdb", table="t")))
+    assert "redaction finds a secret in row 1, column b" in refused.reasons[0].message
+    accepted = workspace.accept(workspace.declare(script, DeclaredOutput("wh.duckdb", table="t", profile_above=1)))
+    assert accepted.status is ResultStatus.PASSED
+    kept = (workspace.baselines / "wh.duckdb/main.t.parquet").read_bytes()
+    assert token.encode() not in kept
