@@ -151,9 +151,11 @@ def _diff(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Pat
             place, there = _read_base(manifest, base, tree, checkout)
             names = _choose(arguments, declared, there)
             environment = BaseEnvironment(checkout, tree.root, private.path, os.environ, declared.list_passed())
-            if there.setup is not None:
+            # It runs outside the seal, so that of a change which brings the first manifest never does.
+            setup = there.setup if base.manifest is not None else None
+            if setup is not None:
                 options.say("base: running its `setup:`")
-            python_of_base = environment.prepare(place, there.setup, find_setup_seconds(there.projects)).python
+            python_of_base = environment.prepare(place, setup, find_setup_seconds(there.projects)).python
             held.enter_context(hold_gate_lock(declared.workspace_root, options.say))
             python = str(arguments.python.absolute()) if arguments.python else sys.executable
             projects = tuple(_run_all(names, there, declared, settings, (python_of_base, python)))

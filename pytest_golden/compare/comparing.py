@@ -147,8 +147,8 @@ def _is_same_table(declared: DeclaredOutput, actual: Content, baseline: Content)
 def _needs_look(declared: DeclaredOutput) -> bool:
     """Tell whether rules need no baseline: those on values, the number of rows, a unique key, a tolerance of numbers."""
     bounds = (declared.min_rows, declared.max_rows)
-    is_tolerant = bool(declared.table and (declared.absolute_tolerance or declared.relative_tolerance))
-    return bool(declared.key) or declared.has_value_rules or is_tolerant or any(bound is not None for bound in bounds)
+    needs_numbers = declared.table is not None and declared.is_tolerant
+    return bool(declared.key) or declared.has_value_rules or needs_numbers or any(bound is not None for bound in bounds)
 
 
 def _compare_content(

@@ -270,6 +270,11 @@ class DeclaredOutput(Shape):
         return bool(self.table or self.tables or self.dbt)
 
     @property
+    def is_tolerant(self) -> bool:
+        """Tell whether numbers may differ by something."""
+        return self.absolute_tolerance > 0 or self.relative_tolerance > 0
+
+    @property
     def largest_whole_bytes(self) -> int:
         """Return the size, in bytes of its Parquet file, up to which a table in a database is kept with all its rows."""
         return _LARGEST_WHOLE_BYTES if self.profile_above is None else self.profile_above

@@ -134,6 +134,7 @@ def find_output_conflicts(fields: Mapping[str, Any]) -> list[Finding]:
     """Find rules of an output that its comparison does not know, and ranges that nothing can meet."""
     return [
         *_wrong_origins(fields),
+        *_needless_profile(fields),
         *_rules_of_another_kind(fields),
         *_secret_without_baseline(fields),
         *_empty_ranges(fields),
@@ -155,12 +156,14 @@ def _wrong_origins(fields: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding((named[0],), f"dbt names models; remove {named[0]}")
     if fields.get("exclude") and not (fields.get("tables") or fields.get("dbt")):
         yield Finding(("exclude",), "exclude leaves tables out of the patterns of tables or dbt; write one of them")
-    if fields.get("profile_above") is not None and not (named or fields.get("dbt")):
-        yield Finding(
-            ("profile_above",), "profile_above is for tables in databases; a file is kept whole, so remove it"
-        )
     if (named or fields.get("dbt")) and fields.get("compare") not in (None, "table"):
         yield Finding(("compare",), "a table in a database is compared as a table; remove compare")
+
+
+def _needless_profile(fields: Mapping[str, Any]) -> Iterator[Finding]:
+    if fields.get("profile_above") is not None and not any(map(fields.get, ("table", "tables", "dbt"))):
+        told = "profile_above is for tables in databases; a file is kept whole, so remove it"
+        yield Finding(("profile_above",), told)
 
 
 def _rules_of_another_kind(fields: Mapping[str, Any]) -> Iterator[Finding]:

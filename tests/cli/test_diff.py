@@ -98,8 +98,11 @@ def test_a_base_without_a_manifest_is_run_as_the_head_declares(shop: Path, golde
     subprocess.run([*GIT, "rm", "-q", "--cached", "golden_projects.yaml"], check=True, cwd=shop)
     subprocess.run([*GIT, "commit", "-qm", "two"], check=True, cwd=shop)
     assert (shop / "golden_projects.yaml").read_text() == text
+    # What a change declares never runs outside the seal.
+    (shop / "golden_projects.yaml").write_text(f"setup: touch {shop}/ran\n{text}")
     ran = golden("diff", "main", "sales")
     assert "the base has no golden_projects.yaml" in ran.err
+    assert not (shop / "ran").exists()
     assert "sales: 4 outputs changed, 2 as before" in ran.out
 
 
@@ -263,7 +266,8 @@ def test_setup_gives_the_base_its_own_packages(shop: Path, golden: Golden) -> No
     (shop / "jobs/run.py").write_text("open('n.txt', 'w').write('2\\n')\n")
     told = golden("diff", "main").out
     assert "n.txt differs from the base" in told
-    (shop / "golden_projects.yaml").write_text((shop / "golden_projects.yaml").read_text().replace(setup, '["false"]'))
+    text = (shop / "golden_projects.yaml").read_text()
+    (shop / "golden_projects.yaml").write_text(text.replace(setup, '["false"]'))
     subprocess.run([*GIT, "commit", "-qam", "three"], check=True, cwd=shop)
     failed = golden("diff", "main")
     assert failed.code == 3

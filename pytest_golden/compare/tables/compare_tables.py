@@ -63,9 +63,7 @@ _JSON_KINDS = {
     "objects": "starts_with({c}, '{{')",
 }
 _MOST_TYPES = 3
-_ABOUT_PROFILES = (
-    "the baseline is a profile, since the table is large: `golden diff` shows the rows that a change moves"
-)
+_ABOUT_PROFILES = "the baseline is a profile, since the table is large: `golden diff` shows which rows a change alters"
 
 
 def compare_tables(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from math import ceil, isfinite
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.baselines import EXISTS
@@ -22,7 +22,6 @@ from pytest_golden.compare.tables.equality import part
 from pytest_golden.compare.tables.formats import read_parquet, read_table
 from pytest_golden.compare.tables.matching import Match, match_columns
 from pytest_golden.compare.tables.model import Column, Format, Table, Values
-from pytest_golden.redaction.rule import MARK
 from pytest_golden.regression.wording import format_size
 from pytest_golden.storage.folder import open_regular
 
@@ -44,10 +43,9 @@ _MODULUS = 1 << 64
 _COLUMNS_AT_ONCE = 250
 _MOST_TOLD = 8
 _LONGEST_VALUE = 100
-# As DuckDB writes the types of what a tolerance applies to, also within structs and lists.
-_NUMBER = re.compile(r"\b(?:U?(?:TINY|SMALL|BIG)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL)\b")
+# Types as DuckDB writes them.
+_NUMBER = re.compile(r"U?(?:TINY|SMALL|BIG)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)")
 _NESTED = re.compile(r"[\[(]")
-_DECIMAL = re.compile(r"^DECIMAL\(\d+,\d+\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +60,6 @@ class ProfiledColumn:
     mean: float | None
     digest: str
 
-    @property
-    def is_number(self) -> bool:
-        """Tell whether its values are numbers, and nothing that holds numbers."""
-        return _is_number(self.type)
-
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -80,7 +73,7 @@ class Profile:
 
     @property
     def table(self) -> Table:
-        """Return it as a table that cannot be read."""
+        """Return its columns and the number of its rows as a table, whose rows cannot be read."""
         columns = (
             Column(column.name, column.name, at, Values.TYPED, column.type) for at, column in enumerate(self.columns)
         )
@@ -93,9 +86,12 @@ def find_ignored(declared: DeclaredOutput) -> tuple[str, ...]:
 
 
 def is_profiled(file: ExpectedFile, size_bytes: int) -> bool:
-    """Tell whether a table of this size is kept as a profile: all its entries must leave out the same columns."""
+    """Tell whether a table of this size is kept as a profile.
+
+    All its entries must leave out the same columns, and none may have a tolerance: rows are needed to compare within one.
+    """
     compared = [entry for entry in file.entries if entry.compare != EXISTS]
-    if not compared or not all(entry.is_of_tables for entry in compared):
+    if not compared or not all(entry.is_of_tables and not entry.is_tolerant for entry in compared):
         return False
     is_large = size_bytes > max(entry.largest_whole_bytes for entry in compared)
     return is_large and len({find_ignored(entry) for entry in compared}) == 1
@@ -121,7 +117,7 @@ def put_profile(file: ExpectedFile, copy: Path, redact: Redact) -> str | None:
         copy.chmod(status.st_mode)
     except (QueryError, UnreadableError) as error:
         raise OSError(f"no profile of it can be made: {error}") from None
-    return f"a profile of its {format_size(status.st_size)} is kept"
+    return f"{format_size(status.st_size)}, kept as a profile"
 
 
 def is_profile(path: Path) -> bool:
@@ -187,21 +183,18 @@ def _as_stable_text(column: Column) -> str:
         return f"({value} + 0)::VARCHAR"
     if kind == "TIMESTAMP WITH TIME ZONE":
         return f"epoch_us({value})::VARCHAR"
-    if _NESTED.search(kind) and not _DECIMAL.match(kind):
+    if _NESTED.search(kind) and not _NUMBER.fullmatch(kind):
         return f"to_json({value})::VARCHAR"
     return f"{value}::VARCHAR"
 
 
 def _ask_figures(column: Column) -> str:
     value, kind = f"t.c{column.place}", str(column.type)
-    is_flat = _is_number(kind) or not _NESTED.search(kind)
+    is_number = _NUMBER.fullmatch(kind) is not None
+    is_flat = is_number or not _NESTED.search(kind)
     least, greatest = (f"left({each}({value})::VARCHAR, {_LONGEST_VALUE})" for each in ("min", "max"))
     bounds = f"{least}, {greatest}" if is_flat and kind != "BLOB" else "NULL, NULL"
-    return f"count({value}), {bounds}, {f'avg({value}::DOUBLE)' if _is_number(kind) else 'NULL'}"
-
-
-def _is_number(kind: str) -> bool:
-    return _NUMBER.search(kind) is not None and (not _NESTED.search(kind) or _DECIMAL.match(kind) is not None)
+    return f"count({value}), {bounds}, {f'avg({value}::DOUBLE)' if is_number else 'NULL'}"
 
 
 def _hex(number: int) -> str:
@@ -238,7 +231,7 @@ def read_profile(engine: Engine, content: Content) -> Profile | None:
     """Read a profile; return None if the file is none, or no Parquet file at all.
 
     Raises:
-        UnreadableError: it is gone, or a profile that nobody wrote so.
+        UnreadableError: it is gone, or a damaged profile.
     """
     place = engine.lay_out(content)
     try:
@@ -283,14 +276,18 @@ class ProfileDifference:
 
 
 def compare_profiles(declared: DeclaredOutput, here: Profile, baseline: Profile, cells: Cells) -> ProfileDifference:
-    """Compare two profiles of a table. Numbers that a tolerance applies to are compared by their bounds and their mean.
+    """Compare two profiles of a table.
 
     Raises:
-        UnreadableError: the baseline was made while other columns were ignored.
+        UnreadableError: the baseline was made by other rules: other columns were ignored, or there was no tolerance.
     """
     if here.ignored != baseline.ignored:
         was = f"`ignore_columns: [{', '.join(baseline.ignored)}]`"
-        raise UnreadableError(Side.BASELINE, f"is a profile that was made with {was}, and is only comparable with that")
+        raise UnreadableError(Side.BASELINE, f"is a profile that was made with {was}: accept the table again")
+    if declared.is_tolerant and not declared.schema_only:
+        raise UnreadableError(
+            Side.BASELINE, "is a profile, and a tolerance needs all rows of the table: accept the table again"
+        )
     match = _pair_renamed(match_columns(here.table, baseline.table, ()), here, baseline)
     if declared.schema_only:
         return ProfileDifference(match)
@@ -298,9 +295,8 @@ def compare_profiles(declared: DeclaredOutput, here: Profile, baseline: Profile,
     added = {column.name for column in match.added}
     theirs = {column.name: column for column in baseline.columns}
     pairs = [(one, theirs[renamed.get(one.name, one.name)]) for one in here.columns if one.name not in added]
-    differing = [(one, other) for one, other in pairs if _differs(declared, one, other)]
-    is_tolerant = bool(declared.absolute_tolerance or declared.relative_tolerance)
-    has_same_rows = not (is_tolerant or match.added or match.removed or match.retyped or match.moved[0])
+    differing = [(one, other) for one, other in pairs if _differs(one, other)]
+    has_same_rows = not (match.added or match.removed or match.retyped or match.moved[0])
     apart = sum(one != other for one, other in zip(here.groups, baseline.groups, strict=True)) if has_same_rows else 0
     # A changed row leaves one group and enters another, a new one enters one.
     grown = abs(here.rows - baseline.rows)
@@ -340,26 +336,9 @@ def _pair_renamed(match: Match, here: Profile, baseline: Profile) -> Match:
     )
 
 
-def _differs(declared: DeclaredOutput, one: ProfiledColumn, other: ProfiledColumn) -> bool:
-    if one.nulls != other.nulls:
-        return True
-    if one.digest == other.digest or one.type != other.type:
-        # Another type is told as such.
-        return False
-    absolute, relative = declared.absolute_tolerance, declared.relative_tolerance
-    if not (absolute or relative) or not _NUMBER.search(one.type):
-        return True
-    if not one.is_number or one.least is None or other.least is None:
-        return False
-    texts = [str(each) for each in (one.least, one.greatest, other.least, other.greatest)]
-    if any(MARK in text for text in texts):
-        return False
-    bounds = [float(text) for text in texts]
-    # A mean can be near zero while what it is made of is not.
-    largest = max((abs(each) for each in bounds if isfinite(each)), default=0.0)
-    allowed = max(absolute, relative * largest) * (1 + 1e-9)
-    figures = ((bounds[0], bounds[2]), (bounds[1], bounds[3]), (one.mean or 0.0, other.mean or 0.0))
-    return any(not abs(now - was) <= allowed and repr(now) != repr(was) for now, was in figures)
+def _differs(one: ProfiledColumn, other: ProfiledColumn) -> bool:
+    # Another type is told as such.
+    return one.nulls != other.nulls or (one.digest != other.digest and one.type == other.type)
 
 
 def _tell(one: ProfiledColumn, other: ProfiledColumn, cells: Cells) -> str:
