@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pytest_golden.compare.kept_outputs import OutputKeeping
     from pytest_golden.compare.opening import Mismatch
     from pytest_golden.compare.tables.database_outputs import Exports
-    from pytest_golden.compare.waiting import RunOrigin
+    from pytest_golden.compare.waiting import RunOrigin, WaitingFolder
     from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
 
@@ -71,6 +71,13 @@ class Examination:
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
         """Find what speaks against the outputs of a run."""
         return ()
+
+    def receive(self, kept: WaitingFolder) -> None:
+        """Take the outputs that another machine kept of this attempt, where it was examined.
+
+        Raises:
+            BaselineError: its record cannot be read.
+        """
 
     def settle(self, result: GoldenProjectResult, *, is_last: bool = True) -> GoldenProjectResult:  # noqa: ARG002
         """Return the result of the judged run with what became of the outputs; `is_last` means that no further attempt follows."""
@@ -201,6 +208,13 @@ class OutputExamination(Examination):
             return result if is_to_come else self._accept(result, self._acceptance)
         finally:
             self._acceptance.discard()
+
+    def receive(self, kept: WaitingFolder) -> None:
+        """Take the outputs that another machine kept of this attempt."""
+        run = kept.read(self._project.name)
+        keeping = self._find_keeping()
+        if run is not None and keeping is not None:
+            keeping.receive(run, kept.path / run.project)
 
     def _accept(self, result: GoldenProjectResult, acceptance: Acceptance) -> GoldenProjectResult:
         against = [reason for reason in result.reasons if reason.kind not in OUTPUT_KINDS - LACKING_KINDS]

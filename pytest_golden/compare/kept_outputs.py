@@ -61,6 +61,19 @@ class OutputKeeping:
         self._omitted = 0
         self._kept_bytes = 0
         self._trouble: str | None = None
+        self._refused: str | None = None
+
+    def receive(self, run: WaitingRun, folder: Path) -> None:
+        """Take what another machine kept of this attempt; the copies lie in `folder`. Their digests are checked at acceptance."""
+        try:
+            for output in run.outputs:
+                if output.file is not None:
+                    copy = self._folder.find_staged(self._enter()) / output.file
+                    copy_content(str(folder / output.file), str(copy))
+                    copy.chmod(0o600)
+            self._outputs, self._omitted, self._refused = list(run.outputs), run.omitted, run.refused
+        except OSError as error:
+            self._give_up(error)
 
     def consider(
         self,
@@ -117,7 +130,7 @@ class OutputKeeping:
 
     def discard(self) -> None:
         """Keep nothing of this attempt."""
-        self._outputs, self._omitted, self._kept_bytes, self._trouble = [], 0, 0, None
+        self._outputs, self._omitted, self._kept_bytes, self._trouble, self._refused = [], 0, 0, None, None
         draft, self._draft = self._draft, None
         if draft is not None:
             draft.close()
@@ -186,7 +199,7 @@ class OutputKeeping:
             and (one.kind == ReasonKind.OUTPUT_UNREADABLE or one.path not in dropped)
         )
         missing = next(lacking, None)
-        return None if missing is None else f"the run is incomplete: {missing}"
+        return self._refused if missing is None else f"the run is incomplete: {missing}"
 
     def _enter(self) -> LivingFolder:
         if self._draft is None:

@@ -18,7 +18,15 @@ from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.fleet import worker as on_worker
 from pytest_golden.fleet.cluster import explain_unlike, find_versions
-from pytest_golden.fleet.shipping import FleetSession, FleetTask, pack_workspace, read_answer, read_log, relocate
+from pytest_golden.fleet.shipping import (
+    FleetSession,
+    FleetTask,
+    open_kept,
+    pack_workspace,
+    read_answer,
+    read_log,
+    relocate,
+)
 from pytest_golden.gateway.execution import next_log_file
 from pytest_golden.gateway.model import Ending, GatewayAbilities, Problem, require_execution
 from pytest_golden.gateway.outcome import outcome_not_started
@@ -123,9 +131,11 @@ class FleetGateway:
         finally:
             if sent is not None:
                 sent.errand.cancel()
+        outcome = self._receive(project, answer)
         if examine is not None and answer.was_examined:
             examine.was_asked = True
-        return self._receive(project, answer)
+            outcome = _take_kept(outcome, answer, examine)
+        return outcome
 
     def close(self) -> None:
         """End what still runs on workers, end the session there, and disconnect; safe to call twice."""
@@ -323,6 +333,19 @@ class _Sent:
     errand: Errand
     sendings: int = 1
     refusals: int = 0
+
+
+def _take_kept(outcome: PipelineOutcome, answer: FleetAnswer, examine: Examination) -> PipelineOutcome:
+    """Give the outputs that a worker kept to the gate's examination; a warning if that cannot be done."""
+    if not answer.kept:
+        return outcome
+    try:
+        with open_kept(answer) as folder:
+            examine.receive(folder)
+    except (GoldenError, ValueError, OSError) as error:
+        told = f"the outputs that the worker sent are not kept for `golden accept`: {error}"
+        return replace(outcome, warnings=(*outcome.warnings, told))
+    return outcome
 
 
 def _sees_nothing(told: object) -> bool:

@@ -1,4 +1,4 @@
-"""What travels between a gate and the workers of its fleet: the tasks, the answers and the workspace.
+"""What travels between a gate and the workers of its fleet: the tasks, the answers, the workspace and outputs of red runs.
 
 The workspace is packed where the gate runs and unpacked once per host, without `.git`, `.golden`, caches, virtual environments
 and what the gate itself writes. Both ends have the same version of this package.
@@ -15,24 +15,30 @@ import stat
 import tarfile
 import tempfile
 import zlib
-from base64 import b64decode
-from dataclasses import dataclass
+from base64 import b64decode, b64encode
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from filelock import FileLock
 
+from pytest_golden.compare.waiting import RECORD_NAME
 from pytest_golden.errors import GatewayError
 from pytest_golden.gate.state_folder import is_own_folder, make_own_folder
+from pytest_golden.gate.waiting_outputs import open_artifact
 from pytest_golden.gateway.model import PipelineOutcome
 from pytest_golden.gateway.scratch import remove_abandoned, remove_tree
 from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.regression.wording import format_size
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from pytest_golden.compare.waiting import WaitingFolder, WaitingRun
     from pytest_golden.gateway.model import RunnerCommand
     from pytest_golden.regression.slowdown import SlowdownJudge
 
@@ -40,6 +46,8 @@ if TYPE_CHECKING:
 MOST_LOG_BYTES = 11 << 20
 #: The limit for what is sent through a scheduler, which holds all of it in memory.
 MOST_BYTES = 256 << 20
+#: The limit for the outputs that a worker sends of one attempt.
+MOST_KEPT_BYTES = 64 << 20
 WORKSPACE, BASELINES = "workspace", "baselines"
 _PATH_KEYS = ("path", "project_dir", "venv")
 
@@ -87,12 +95,14 @@ class FleetAnswer(Shape):
     """The answer of a worker to an attempt. It travels as JSON, because loading a pickle runs whatever code it names.
 
     `outcome` is None if it was not run: the worker is `unlike` the gate, it `lacks_workspace`, or the workers `lost_on` were
-    lost with it. `log` is the whole log, compressed with zlib, in base64.
+    lost with it. `log` is the whole log, compressed with zlib, in base64. `kept` is a zip file, in base64, of what a red run
+    would have made baselines.
     """
 
     worker: str
     outcome: PipelineOutcome | None = None
     log: str = ""
+    kept: str = ""
     was_examined: bool = False
     lost_on: tuple[str, ...] = ()
     unlike: str = ""
@@ -131,6 +141,54 @@ def read_log(answer: FleetAnswer) -> bytes:
         zlib.error: it is not compressed.
     """
     return zlib.decompressobj().decompress(b64decode(answer.log), MOST_LOG_BYTES)
+
+
+def pack_kept(folder: WaitingFolder, name: str) -> str:
+    """Return what a run of a project kept as a zip file in base64, without copies that are too large; "" if it kept nothing.
+
+    Raises:
+        BaselineError: the record cannot be read.
+        OSError: a copy cannot be read.
+    """
+    run = folder.read(name)
+    if run is None:
+        return ""
+    run = _leave_out_large(run)
+    packed = io.BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr(f"{name}/{RECORD_NAME}", json.dumps(run.to_dict()))
+        for output in run.outputs:
+            if output.file is not None:
+                archive.write(folder.path / name / output.file, f"{name}/{output.file}")
+    return b64encode(packed.getvalue()).decode("ascii")
+
+
+def _leave_out_large(run: WaitingRun) -> WaitingRun:
+    left, outputs = MOST_KEPT_BYTES, []
+    for output in run.outputs:
+        left -= (output.size_bytes or 0) if output.file is not None else 0
+        if left < 0 and output.file is not None:
+            told = f"a worker sends at most {format_size(MOST_KEPT_BYTES)} of outputs: --rerun runs the project and accepts it"
+            outputs.append(replace(output, file=None, sha256=None, refused=told))
+        else:
+            outputs.append(output)
+    return replace(run, outputs=tuple(outputs))
+
+
+@contextmanager
+def open_kept(answer: FleetAnswer) -> Iterator[WaitingFolder]:
+    """Yield what the run of an answer kept.
+
+    Raises:
+        BaselineError: it cannot be read.
+        ValueError: it is not base64.
+        OSError: it cannot be unpacked here.
+    """
+    with tempfile.NamedTemporaryFile(prefix="golden-kept-", suffix=".zip") as file:
+        file.write(b64decode(answer.kept))
+        file.flush()
+        with open_artifact(Path(file.name)) as folder:
+            yield folder
 
 
 def pack_workspace(

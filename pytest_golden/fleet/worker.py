@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 from distributed import Status, get_worker
 from distributed.utils import sync
 
-from pytest_golden.clock import monotonic_seconds
+from pytest_golden.clock import monotonic_seconds, utc_now
+from pytest_golden.compare.baselines import WAITING_FOLDER
 from pytest_golden.compare.examination import BaselineKeeper
+from pytest_golden.compare.waiting import RunOrigin, WaitingFolder
 from pytest_golden.errors import GoldenError
 from pytest_golden.fleet import shipping
 from pytest_golden.fleet.cluster import describe_difference, find_versions
@@ -115,12 +117,12 @@ def _answer(place: _Place, task: shipping.FleetTask) -> shipping.FleetAnswer:
     project = task.project if room.workspace.is_shared else task.shipped_project
     with room.seat() as seat:
         seat.take(task, project)
-        outcome, was_examined = _run(place, room, seat, project)
+        outcome, kept, was_examined = _run(place, room, seat, project)
     if task.session.keep != "none" and not room.workspace.is_shared:
         told = f"what it wrote is not kept: worker {place.name} has a copy of the workspace"
         outcome = replace(outcome, warnings=(*outcome.warnings, told))
     log = _take_log(outcome)
-    return shipping.FleetAnswer(address, _say_where(outcome, place), log, was_examined=was_examined)
+    return shipping.FleetAnswer(address, _say_where(outcome, place), log, kept, was_examined)
 
 
 def _enter(place: _Place, task: shipping.FleetTask) -> Room | None:
@@ -134,7 +136,8 @@ def _enter(place: _Place, task: shipping.FleetTask) -> Room | None:
         pause.wait(_LOOK_SECONDS)
 
 
-def _run(place: _Place, room: Room, seat: Seat, project: GoldenProjectConfig) -> tuple[PipelineOutcome, bool]:
+def _run(place: _Place, room: Room, seat: Seat, project: GoldenProjectConfig) -> tuple[PipelineOutcome, str, bool]:
+    """Return the outcome, the outputs that could become baselines, and whether the outputs were examined."""
     request: dict[str, Any] = {"role": AgentRole.REGRESSION_GUARD, "permissions": Permissions(can_edit_source=False)}
     try:
         examination = room.keeper.begin(project)
@@ -142,14 +145,24 @@ def _run(place: _Place, room: Room, seat: Seat, project: GoldenProjectConfig) ->
             outcome = seat.gateway.run_pipeline(project, **request, examine=examination if project.outputs else None)
     except GoldenError as error:
         told = seat.gateway.redact(project, str(error))
-        return outcome_not_started(Problem.HARNESS, told, Redactor()), False
-    return replace(outcome, warnings=(*outcome.warnings, *_take_warnings(examination, project))), examination.was_asked
+        return outcome_not_started(Problem.HARNESS, told, Redactor()), "", False
+    warnings, kept = _settle(room, examination, project)
+    return replace(outcome, warnings=(*outcome.warnings, *warnings)), kept, examination.was_asked
 
 
-def _take_warnings(examination: Examination, project: GoldenProjectConfig) -> tuple[str, ...]:
-    """Return an examination's warnings, which the gate's own examination cannot know."""
-    result = GoldenProjectResult(name=project.name, path=project.path, status=ResultStatus.PASSED)
-    return examination.settle(result).warnings
+def _settle(room: Room, examination: Examination, project: GoldenProjectConfig) -> tuple[tuple[str, ...], str]:
+    """Return what the gate's own examination cannot know: warnings, and the outputs that could become baselines.
+
+    The gate judges, and forgets the outputs if the run is not red for them.
+    """
+    result = GoldenProjectResult(name=project.name, path=project.path, status=ResultStatus.FAILED)
+    warnings = examination.settle(result).warnings
+    try:
+        kept = shipping.pack_kept(room.kept, project.name)
+        room.kept.clear(project.name)
+    except (GoldenError, OSError) as error:
+        return (*warnings, f"the outputs are not kept for `golden accept`: {error}"), ""
+    return warnings, kept
 
 
 @contextmanager
@@ -298,7 +311,7 @@ class Seat:
 
 
 class Room:
-    """What this worker keeps of a session: its workspace, its baselines, and seats that are not in use.
+    """What this worker keeps of a session: its workspace, its baselines, outputs of red runs, and seats that are not in use.
 
     Idle seats are closed after a minute without attempts, since a gate may be killed and never end its session.
     """
@@ -306,7 +319,14 @@ class Room:
     def __init__(self, session: shipping.FleetSession, workspace: Workspace) -> None:
         self.workspace = workspace
         self.is_closed = False
-        self.keeper = BaselineKeeper(workspace.baselines, accept_command=session.accept_command)
+        self._folder = shipping.make_folder("kept")
+        self.kept = WaitingFolder(self._folder / WAITING_FOLDER)
+        self.keeper = BaselineKeeper(
+            workspace.baselines,
+            accept_command=session.accept_command,
+            state_folder=self._folder,
+            describe_run=lambda: RunOrigin(utc_now()),
+        )
         self.keeper.pin()
         self._session = session
         self._changed = threading.Condition()
@@ -341,6 +361,7 @@ class Room:
         with self._changed:
             self._changed.wait_for(lambda: not self._taken, timeout=_LONGEST_END_SECONDS)
         self._clear()
+        remove_tree(self._folder)
 
     def _clear(self) -> None:
         with self._changed:

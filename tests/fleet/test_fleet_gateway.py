@@ -14,6 +14,9 @@ import psutil
 import pytest
 
 from pytest_golden.gate.live_store import LiveGates
+from pytest_golden.gate.waiting_outputs import open_waiting
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.regression.model import OutputChange
 from pytest_golden.storage.store import Store
 from tests.fleet.clusters import Cluster, Gate, find_free_port, kill
 from tests.patience import PATIENCE_SECONDS, wait_until, without_hanging
@@ -90,6 +93,36 @@ def test_outputs_are_held_against_baselines_where_they_were_written(fleet: Clust
     assert kinds[1:] == [["output_differs"], ["baseline_missing"]]
     assert "unused.txt" in str(gate.results()[0]["warnings"])
     assert "expected" in str(gate.results()[1]["reasons"])
+
+
+@pytest.mark.parametrize("root", [".", "inner"], ids=["seen by the worker", "sent to the worker"])
+def test_outputs_of_a_red_run_wait_here_to_be_accepted(fleet: Cluster, gate: Gate, root: str) -> None:
+    projects = [
+        passing("other"),
+        {"name": "fails", "script": "echo fails > out.txt; exit 3"},
+        passing("same"),
+        passing("told"),
+    ]
+    projects[3]["script"] = 'echo "$SAID" > out.txt'
+    gate.declare(
+        *({**project, "outputs": [{"path": "out.txt"}], "pass_env": ["SAID"]} for project in projects), root=root
+    )
+    for name, content in {"same": "same\n", "other": "expected\n", "told": "expected\n"}.items():
+        folder = gate.folder / "golden_baselines" / name
+        folder.mkdir(parents=True)
+        (folder / "out.txt").write_text(content)
+    assert gate.run(fleet.url, SAID="here-7-there") == 1
+    waiting = gate.folder / root / ".golden" / "waiting"
+    assert sorted(place.name for place in waiting.iterdir()) == ["other", "told"]
+    assert not list((waiting / "told").glob("1*"))
+    manifest = load_manifest(gate.folder / "golden_projects.yaml")
+    other, _, _, told = manifest.projects
+    outputs = open_waiting(manifest)
+    assert "`allow_secret`" in str(outputs.find(told))
+    (accepted,) = outputs.accept(other, (), "it is right now", "a person")
+    assert accepted.change is OutputChange.CHANGED
+    assert (gate.folder / "golden_baselines" / "other" / "out.txt").read_text() == "other\n"
+    assert gate.run(fleet.url, "-k", "other") == 0
 
 
 def test_a_workspace_that_workers_do_not_see_is_sent_to_them(fleet: Cluster, gate: Gate, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from pytest_golden.clock import new_id, utc_now
-from pytest_golden.errors import GatewayError
+from pytest_golden.compare.waiting import RunOrigin, WaitingFolder, WaitingOutput, WaitingRun, write_record
+from pytest_golden.errors import BaselineError, GatewayError
 from pytest_golden.fleet import shipping
 from pytest_golden.fleet.shipping import FleetAnswer, read_answer, relocate, write_answer
 from pytest_golden.gateway.model import (
@@ -24,6 +25,7 @@ from pytest_golden.gateway.model import (
     WrittenFile,
 )
 from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.regression.model import OutputChange
 from pytest_golden.trajectory.model import Trajectory
 
 
@@ -163,6 +165,33 @@ def test_a_log_is_unpacked_to_what_a_worker_may_keep() -> None:
 
     assert shipping.read_log(answer(b"said")) == b"said"
     assert len(shipping.read_log(answer(bytes(64 << 20)))) == shipping.MOST_LOG_BYTES
+
+
+def test_outputs_that_a_worker_keeps_are_sent_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipping, "MOST_KEPT_BYTES", 1 << 20)
+    folder = WaitingFolder(tmp_path / "waiting")
+    (folder.path / "one").mkdir(parents=True)
+    outputs = []
+    for number, size in enumerate((10, 2 << 20), start=1):
+        (folder.path / "one" / f"{number}.bin").write_bytes(bytes(size))
+        outputs.append(WaitingOutput(f"{number}.bin", OutputChange.NEW, file=f"{number}.bin", size_bytes=size))
+    run = WaitingRun("one", RunOrigin(utc_now()), (*outputs, WaitingOutput("gone", OutputChange.REMOVED)))
+    write_record(folder.path / "one", run)
+    answer = FleetAnswer("w", PipelineOutcome(Ending.EXITED), kept=shipping.pack_kept(folder, "one"))
+    with shipping.open_kept(answer) as received:
+        small, large, gone = received.read("one").outputs  # type: ignore[union-attr]
+        assert (received.path / "one" / "1.bin").read_bytes() == bytes(10)
+        assert not (received.path / "one" / "2.bin").exists()
+    assert (small, gone) == (run.outputs[0], run.outputs[2])
+    assert large.file is None
+    assert "a worker sends at most 1MiB of outputs" in str(large.refused)
+    assert shipping.pack_kept(folder, "two") == ""
+
+
+@pytest.mark.parametrize("kept", ["a", b64encode(b"no zip").decode()])
+def test_kept_outputs_of_another_form_are_refused(kept: str) -> None:
+    with pytest.raises((ValueError, BaselineError)), shipping.open_kept(FleetAnswer("w", lost_on=("w",), kept=kept)):
+        pass
 
 
 OUTCOME = PipelineOutcome(Ending.EXITED).to_dict()
