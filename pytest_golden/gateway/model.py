@@ -239,6 +239,7 @@ class PipelineOutcome(Shape):
     kept_view: str | None = None
     output_findings: tuple[OutputFinding, ...] = ()
     coloured_lines: Mapping[str, str] = field(default_factory=dict)
+    engine_files: tuple[str, ...] = ()
 
     @staticmethod
     def _import_types() -> Mapping[str, Any]:
@@ -252,7 +253,7 @@ class PipelineOutcome(Shape):
         settle(self, "ending", Ending(self.ending))
         settle(self, "problem", None if self.problem is None else Problem(self.problem))
         settle(self, "pattern_verdict", None if self.pattern_verdict is None else PatternVerdict(self.pattern_verdict))
-        for name in ("changed_underneath", "warnings", "command", "output_findings"):
+        for name in ("changed_underneath", "warnings", "command", "output_findings", "engine_files"):
             settle(self, name, tuple(getattr(self, name)))
 
 
@@ -261,15 +262,18 @@ class RunnerCommand:
     """What starts a pipeline: `{path}` in `argv` stands for the pipeline's absolute path inside the view.
 
     `environment` is added to the clean one; `step_readers` names the readers that understand what it leaves behind.
+    `engine_files` are patterns of files that the engine keeps for itself: they are never unexpected.
     """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     step_readers: tuple[str, ...] = ()
+    engine_files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "argv", tuple(self.argv))
         object.__setattr__(self, "step_readers", tuple(self.step_readers))
+        object.__setattr__(self, "engine_files", tuple(self.engine_files))
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,9 @@ def build_outcome(
     if readers:
         from pytest_golden.trajectory.readers.engine_reports import read_all
 
-        readings += read_all(readers, prepared.view, outcome)
+        told = keep_streams(executed, LOG_SHARE_BYTES, redact)
+        whole = replace(outcome, stdout=told["stdout"].text(), stderr=told["stderr"].text())
+        readings += read_all(readers, prepared.view, whole)
     return replace(
         outcome,
         write_set=_redacted_write_set(outcome.write_set, redact),

@@ -359,6 +359,7 @@ class ExecutionGateway:
             log_file = None if self._log_folder is None else next_log_file(self._log_folder, config.name)
             keeping = Keeping(order.redactor, log_file, noted)
             outcome = build_outcome(prepared, executed, prepared.fill_in(order.command.argv), readers, keeping)
+            outcome = replace(outcome, engine_files=order.command.engine_files)
             outcome = replace(outcome, warnings=(*warnings, *outcome.warnings))
             outcome = self._prove_untouched(order, outcome, before)
             outcome = add_findings(order.examine, prepared.view, outcome, order.redactor)
@@ -427,9 +428,9 @@ class ExecutionGateway:
         names = tuple(dict.fromkeys(name for name in names if name not in _READ_BESIDE))
         if not names:
             return (), ()
-        from pytest_golden.trajectory.readers.engine_reports import DEFAULT_READERS
+        from pytest_golden.gateway.runners.choice import list_readers
 
-        readers = {**{reader.name: reader for reader in DEFAULT_READERS}, **self._plugged_readers}
+        readers = {**{reader.name: reader for reader in list_readers()}, **self._plugged_readers}
         known = ", ".join([*readers, "otel"])
         return (
             tuple(readers[name] for name in names if name in readers),

@@ -291,7 +291,8 @@ def _unexpected_paths(project: GoldenProjectConfig, outcome: PipelineOutcome) ->
     from pytest_golden.regression.unexpected import find_unexpected
 
     written = sorted({*outcome.write_set.created, *outcome.write_set.changed})
-    return find_unexpected(written, (*project.writes, *(output.path for output in project.outputs if output.path)))
+    outputs = (output.path for output in project.outputs if output.path)
+    return find_unexpected(written, (*project.writes, *outcome.engine_files, *outputs))
 
 
 def _with_cause(message: str, outcome: PipelineOutcome) -> str:

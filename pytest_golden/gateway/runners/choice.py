@@ -1,7 +1,7 @@
 """Choose the runner of a pipeline and put its command together. Nothing is started here.
 
 Shell scripts, Python scripts and Jupyter notebooks need no engine: their runners are here. The folder is the list of the
-engines: every other file in it has `RUNNERS`, and no file names it.
+engines: every other file in it has `RUNNERS`, and `READERS` of their steps; no file names it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from pytest_golden.gateway.runners.runner import Runner, RunnerError, explain_cl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
     from pytest_golden.gateway.runners.runner import PipelineFile
+    from pytest_golden.trajectory.readers.model import StepReader
 
 _NO_ENGINES = frozenset({"choice", "runner"})
 _NOTEBOOK_CHILD = Path(__file__).with_name("notebook_child.py")
@@ -104,10 +106,21 @@ _SCRIPTS = (
 def list_runners() -> Iterator[Runner]:
     """Yield the runners that recognise files. The engines' are last, and imported when they are needed."""
     yield from _SCRIPTS
+    for module in _list_engines():
+        yield from module.RUNNERS
+
+
+def _list_engines() -> Iterator[ModuleType]:
     folder = import_module(__package__).__path__
     for name in sorted(found.name for found in iter_modules(folder)):
         if name not in _NO_ENGINES and not name.endswith("_child"):
-            yield from import_module(f"{__package__}.{name}").RUNNERS
+            yield import_module(f"{__package__}.{name}")
+
+
+def list_readers() -> Iterator[StepReader]:
+    """Yield the step readers of the engines."""
+    for module in _list_engines():
+        yield from getattr(module, "READERS", ())
 
 
 def find_runner_command(pipeline: PipelineFile) -> RunnerCommand:
@@ -118,7 +131,8 @@ def find_runner_command(pipeline: PipelineFile) -> RunnerCommand:
     """
     runner = find_runner(pipeline)
     argv = _find_argv(runner, pipeline)
-    return RunnerCommand((*argv, *pipeline.config.args), runner.environment(pipeline), runner.step_readers)
+    environment = runner.environment(pipeline)
+    return RunnerCommand((*argv, *pipeline.config.args), environment, runner.step_readers, runner.engine_files)
 
 
 def find_runner(pipeline: PipelineFile) -> Runner:

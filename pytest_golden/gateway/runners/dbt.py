@@ -1,12 +1,24 @@
-"""The runner of dbt projects: `dbt build`. A selection that matched nothing is no pass (see `dbt_child.py`)."""
+"""dbt projects: `dbt build`, and the steps in its run results. A selection that matched nothing is no pass (see `dbt_child.py`)."""
 
 from __future__ import annotations
 
 import os
+import re
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.gateway.runners.runner import Runner, find_tool_python
+from pytest_golden.trajectory.readers.engine_reports import (
+    ReportReader,
+    list_of,
+    member_of,
+    milliseconds_of,
+    scalar_of,
+)
+from pytest_golden.trajectory.readers.model import StepDraft, order_by_start
+from pytest_golden.trajectory.vocabulary import Importance, StepType
+from pytest_golden.values.checking import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +50,63 @@ def _environment(pipeline: PipelineFile) -> Mapping[str, str]:
     return environment
 
 
+_FAILED_STATUSES = frozenset({"error", "fail", "runtime error", "partial success"})
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_TEST_KINDS = frozenset({"test", "unit_test"})
+
+
+def _read_run_results(document: Any) -> list[StepDraft | None]:
+    invocation_id = scalar_of(member_of(document, "metadata").get("invocation_id"))
+    drafts = [_read_result(result, invocation_id) for result in list_of(document, "results")]
+    # dbt lists results as they end, in several threads.
+    usable = order_by_start((draft for draft in drafts if draft is not None), lambda draft: draft.timestamp, _FIRST)
+    return [*usable, *[None] * (len(drafts) - len(usable))]
+
+
+def _read_result(result: Any, invocation_id: Any) -> StepDraft | None:
+    if not isinstance(result, dict) or not isinstance(result.get("unique_id"), str) or not result["unique_id"].strip():
+        return None
+    status = scalar_of(result.get("status"))
+    message = scalar_of(result.get("message"))
+    metadata = {
+        "reader": "dbt",
+        "status": status,
+        "message": message,
+        "failures": scalar_of(result.get("failures")),
+        "rows_affected": scalar_of(member_of(result, "adapter_response").get("rows_affected")),
+        "invocation_id": invocation_id,
+    }
+    has_failed = status in _FAILED_STATUSES
+    if has_failed:
+        metadata["error"] = message or f"dbt reports status {status}"
+    return StepDraft(
+        content=result["unique_id"],
+        type=StepType.OBSERVATION if result["unique_id"].split(".")[0] in _TEST_KINDS else StepType.ACTION,
+        importance=Importance.CRITICAL if has_failed else Importance.HIGH if status == "warn" else Importance.MEDIUM,
+        duration_ms=milliseconds_of(result.get("execution_time")),
+        timestamp=_start_of(result),
+        metadata=metadata,
+    )
+
+
+def _start_of(result: Mapping[str, Any]) -> datetime | None:
+    """Return the start of the result's first phase; a skipped result has none."""
+    timing = result.get("timing")
+    try:
+        return min(parse_time("started_at", phase["started_at"]) for phase in timing) if timing else None
+    except (TypeError, KeyError, ValueError):
+        return None
+
+
+READERS = (
+    ReportReader(
+        "dbt",
+        re.compile(r"(?:^|/)run_results\.json$"),
+        _read_run_results,
+        "dbt's",
+        "results in dbt's run_results.json have no unique_id or no usable figures",
+    ),
+)
 RUNNERS = (
     Runner(
         name="dbt",

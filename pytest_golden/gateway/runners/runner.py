@@ -54,6 +54,7 @@ class Runner:
     words. The command is `find_start` (what starts the program), then `arguments`. `program` is the name that people type
     for it: a `command:` that begins with it is started by `find_start` too, so that it is judged alike.
 
+    `engine_files` are patterns of the files that the engine keeps for itself, as in `writes:`; they are never unexpected and no outputs.
     `is_sure` means that every recognised file is a pipeline, so that `golden init` declares it. `golden doctor` shows the
     versions of `distributions`; a name that ends in `-` stands for all that begin so.
     """
@@ -66,6 +67,7 @@ class Runner:
     environment: Callable[[PipelineFile], Mapping[str, str]] = lambda _: {}
     recognises: Callable[[PipelineFile], bool] = lambda _: True
     step_readers: tuple[str, ...] = ()
+    engine_files: tuple[str, ...] = ()
     program: str | None = None
     is_sure: bool = False
     distributions: tuple[str, ...] = ()

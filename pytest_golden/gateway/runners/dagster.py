@@ -1,0 +1,76 @@
+"""Dagster: `dagster asset materialize` for all assets of a file, and the steps in the events that it prints."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pytest_golden.gateway.runners.runner import Runner, find_tool_python
+from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_golden.trajectory.readers.model import StepDraft
+
+_LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}) - dagster - ")
+_EVENT = re.compile(_LINE.pattern + r"\w+ - \S+ - \S+ - \d+ - (\S+) - (STEP_\w+) - (.*)")
+_TOOK = re.compile(r'Finished execution of step ".*" in (?:(\d+)m)?(?:([\d.]+)(ms|s))?\.')
+_STACK = "Stack Trace:"
+
+
+def read_events(stdout: str, stderr: str) -> Iterator[StepDraft]:
+    """Read the steps in their order, by the events of their beginning and end."""
+    tasks, failed, words = Tasks("dagster"), "", []
+    for line in (*stdout.splitlines(), *stderr.splitlines()):
+        if failed and (_LINE.match(line) or line == _STACK):
+            # The exception of the step itself is the last one above its stack.
+            tasks.end(failed, error=next((word for word in reversed(words) if word.strip()), "the step failed"))
+            failed, words = "", []
+        event = _EVENT.fullmatch(line)
+        if event is None:
+            words += [line] if failed else []
+            continue
+        at, key, kind, told = datetime.strptime(event[1], "%Y-%m-%d %H:%M:%S %z"), event[2], event[3], event[4]
+        if kind == "STEP_START":
+            tasks.begin(key, key, at)
+        elif kind == "STEP_SUCCESS":
+            tasks.end(key, at, duration_ms=_read_duration(told))
+        elif kind == "STEP_SKIPPED":
+            tasks.end(key, at, status="skipped")
+        elif kind == "STEP_FAILURE":
+            tasks.end(key, at)
+            failed = key
+    return tasks.drafts()
+
+
+def _read_duration(told: str) -> float | None:
+    took = _TOOK.match(told)
+    if took is None:
+        return None
+    rest = float(took[2] or 0) * (1 if took[3] == "ms" else 1000)
+    return int(took[1] or 0) * 60_000 + rest
+
+
+READERS = (OutputReader("dagster", read_events),)
+RUNNERS = (
+    Runner(
+        name="dagster",
+        files="Dagster's definitions (.py)",
+        suffixes=(),
+        find_start=lambda pipeline: (find_tool_python("dagster", "dagster", pipeline), "-m", "dagster"),
+        arguments=lambda _: ("asset", "materialize", "--select", "*", "-f", "{path}"),
+        environment=lambda _: {
+            "DAGSTER_DISABLE_TELEMETRY": "1",
+            "NO_COLOR": "1",
+            "PYTHONUNBUFFERED": "1",
+            # It would tell twice that the command will be another one some day.
+            "PYTHONWARNINGS": "ignore",
+        },
+        step_readers=("dagster",),
+        engine_files=(".tmp_dagster_home_*/**",),
+        program="dagster",
+        distributions=("dagster",),
+    ),
+)

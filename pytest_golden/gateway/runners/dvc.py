@@ -1,0 +1,56 @@
+"""DVC pipelines: `dvc repro`, and the stages that it tells of."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_golden.gateway.runners.runner import Runner, find_tool_python
+from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_golden.trajectory.readers.model import StepDraft
+
+_RUNNING = re.compile(r"Running (?:stage|callback stage) '(.+)':")
+_SKIPPED = re.compile(r"Stage '(.+)' (didn't change, skipping|is cached - skipping run.*)")
+_FAILED = re.compile(r"ERROR: failed to reproduce '(.+?)': (.*)")
+_MOST_WORDS = 40
+
+
+def read_stages(stdout: str, stderr: str) -> Iterator[StepDraft]:
+    """Read the stages in their order. DVC tells no times."""
+    tasks, words = Tasks("dvc"), []
+    for line in stdout.splitlines():
+        if running := _RUNNING.fullmatch(line):
+            tasks.begin(running[1], running[1])
+            tasks.end(running[1])
+        elif skipped := _SKIPPED.fullmatch(line):
+            tasks.begin(skipped[1], skipped[1])
+            tasks.end(skipped[1], status="skipped")
+    for line in stderr.splitlines():
+        if failed := _FAILED.fullmatch(line):
+            tasks.end(failed[1], error="\n".join(["the stage failed", *words[-_MOST_WORDS:], failed[2]]))
+        elif line.strip():
+            words.append(line)
+    return tasks.drafts()
+
+
+READERS = (OutputReader("dvc", read_stages),)
+RUNNERS = (
+    Runner(
+        name="dvc",
+        files="dvc.yaml",
+        suffixes=(".yaml",),
+        recognises=lambda pipeline: pipeline.file.name == "dvc.yaml",
+        find_start=lambda pipeline: (find_tool_python("dvc", "dvc", pipeline), "-m", "dvc"),
+        arguments=lambda _: ("repro", "{path}"),
+        environment=lambda _: {"DVC_NO_ANALYTICS": "1", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"},
+        step_readers=("dvc",),
+        engine_files=("**/.dvc/**", "**/dvc.lock", "**/.dvcignore"),
+        program="dvc",
+        is_sure=True,
+        distributions=("dvc",),
+    ),
+)
