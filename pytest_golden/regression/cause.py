@@ -144,8 +144,8 @@ def _error_of(step: Step) -> str:
         return lines[0] if lines else ""
     if _HEADLINE.fullmatch(lines[0]):
         return " ".join(lines[:2])
-    told = _find_telling(_read_lines(error)) if _TRACEBACK in error else _find_labelled(lines)
-    return told or lines[0]
+    told = "" if _TRACEBACK in error else _find_labelled(lines)
+    return told or _find_telling(_read_lines(error)) or lines[0]
 
 
 def _find_labelled(lines: Sequence[str]) -> str:

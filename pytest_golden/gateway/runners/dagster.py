@@ -1,9 +1,10 @@
-"""Dagster: `dagster asset materialize` for all assets of a file, and the steps in the events that it prints."""
+"""Dagster: `dagster asset materialize` for all assets of a file, and the steps in the events that it prints (see `dagster_child.py`)."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.runners.runner import Runner, find_tool_python
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.trajectory.readers.model import StepDraft
 
+_CHILD = Path(__file__).with_name("dagster_child.py")
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}) - dagster - ")
 _EVENT = re.compile(_LINE.pattern + r"\w+ - \S+ - \S+ - \d+ - (\S+) - (STEP_\w+) - (.*)")
 _TOOK = re.compile(r'Finished execution of step ".*" in (?:(\d+)m)?(?:([\d.]+)(ms|s))?\.')
@@ -22,7 +24,8 @@ _STACK = "Stack Trace:"
 
 def read_events(stdout: str, stderr: str) -> Iterator[StepDraft]:
     """Read the steps in their order, by the events of their beginning and end."""
-    tasks, failed, words = Tasks("dagster"), "", []
+    tasks, failed = Tasks("dagster"), ""
+    words: list[str] = []
     for line in (*stdout.splitlines(), *stderr.splitlines()):
         if failed and (_LINE.match(line) or line == _STACK):
             # The exception of the step itself is the last one above its stack.
@@ -59,17 +62,14 @@ RUNNERS = (
         name="dagster",
         files="Dagster's definitions (.py)",
         suffixes=(),
-        find_start=lambda pipeline: (find_tool_python("dagster", "dagster", pipeline), "-m", "dagster"),
+        find_start=lambda pipeline: (find_tool_python("dagster", "dagster", pipeline), str(_CHILD)),
         arguments=lambda _: ("asset", "materialize", "--select", "*", "-f", "{path}"),
         environment=lambda _: {
             "DAGSTER_DISABLE_TELEMETRY": "1",
             "NO_COLOR": "1",
             "PYTHONUNBUFFERED": "1",
-            # It would tell twice that the command will be another one some day.
-            "PYTHONWARNINGS": "ignore",
         },
         step_readers=("dagster",),
-        engine_files=(".tmp_dagster_home_*/**",),
         program="dagster",
         distributions=("dagster",),
     ),

@@ -21,7 +21,8 @@ _MOST_WORDS = 40
 
 def read_stages(stdout: str, stderr: str) -> Iterator[StepDraft]:
     """Read the stages in their order. DVC tells no times."""
-    tasks, words = Tasks("dvc"), []
+    tasks = Tasks("dvc")
+    words: list[str] = []
     for line in stdout.splitlines():
         if running := _RUNNING.fullmatch(line):
             tasks.begin(running[1], running[1])

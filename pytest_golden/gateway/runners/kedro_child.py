@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import steps_child as steps
+import steps_child as steps  # type: ignore[import-not-found]  # it stands beside this script
 
 METADATA = "Metadata-Version: 2.1\nName: golden-kedro-steps\nVersion: 1\n"
 ENTRY_POINTS = "[kedro.hooks]\ngolden = golden_kedro_steps:hooks\n"

@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-import steps_child as steps
+import steps_child as steps  # type: ignore[import-not-found]  # it stands beside this script
 
 #: As Luigi's documentation proposes them.
 EXIT_CODES = {

@@ -25,7 +25,8 @@ _NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 
 def read_targets(stdout: str, stderr: str) -> Iterator[StepDraft]:
     """Read the targets in the order of their recipes. make tells no times."""
-    tasks, words = Tasks("make"), []
+    tasks = Tasks("make")
+    words: list[str] = []
     for line in stdout.splitlines():
         if begun := _BEGUN.fullmatch(line):
             tasks.begin(begun[1], begun[1])

@@ -10,52 +10,78 @@ from pytest_golden.gateway.runners.runner import Runner, find_tool_python
 from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_golden.trajectory.readers.model import StepDraft
 
 _TIME = re.compile(r"\[(\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\]")
-_RULE = re.compile(r"(?:local)?(?:rule|checkpoint) (\w+):")
+_RULE = re.compile(r"(?:local)?(?:rule|checkpoint) (\w+):$")
 _FINISHED = re.compile(r"Finished job(?:id:)? (\d+)")
-_FAILED = re.compile(r"Error in (?:rule|checkpoint) (\w+):")
+_FAILED = re.compile(r"Error in (?:rule|checkpoint) (\w+):$")
 _JOB = re.compile(r"    jobid: (\d+)")
-_FACT = re.compile(r"    (wildcards|output|log): (.+)")
+_FACT = re.compile(r"    (wildcards|output|log): (.+)$")
 # What stands between two jobs and is no word of theirs.
 _ELSE = re.compile(
-    r"Select jobs|Execute \d+ jobs|\d+ of \d+ steps|RuleException:|Trying to restart|Shutting down|Removing output|  "
+    r"Select jobs|Execute \d+ jobs|\d+ of \d+ steps|RuleException:|Trying to restart|Shutting down|Removing output|Exiting because|WorkflowError|At least one job|  |$"
 )
 _MOST_WORDS = 40
 
 
+class _Log:
+    """Snakemake's lines, one after the other. The words of a job that fails stand above the sentence that it failed."""
+
+    def __init__(self) -> None:
+        self.tasks = Tasks("snakemake")
+        self._at: datetime | None = None
+        self._rule = self._job = ""
+        self._has_failed = False
+        self._words: list[str] = []
+        self._readers: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], None]], ...] = (
+            (_TIME, self._read_time),
+            (_RULE, lambda found: self._read_head(found, has_failed=False)),
+            (_FAILED, lambda found: self._read_head(found, has_failed=True)),
+            (_JOB, self._read_job),
+            (_FACT, lambda found: self.tasks.add_fact(self._job, **{found[1]: found[2]})),
+            (_FINISHED, self._read_end),
+            (_ELSE, lambda _: None),
+        )
+
+    def read(self, line: str) -> None:
+        """Read one line."""
+        for pattern, reader in self._readers:
+            if found := pattern.match(line):
+                reader(found)
+                return
+        self._words.append(line)
+
+    def _read_time(self, found: re.Match[str]) -> None:
+        self._at = datetime.strptime(found[1], "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+
+    def _read_head(self, found: re.Match[str], *, has_failed: bool) -> None:
+        self._rule, self._has_failed = found[1], has_failed
+
+    def _read_job(self, found: re.Match[str]) -> None:
+        if not self._rule:
+            return
+        self._job = found[1]
+        if self._has_failed:
+            told = "\n".join(["the rule failed", *self._words[-_MOST_WORDS:]])
+            self.tasks.end(self._job, self._at, error=told)
+        else:
+            self.tasks.begin(self._job, self._rule, self._at)
+        self._rule, self._words = "", []
+
+    def _read_end(self, found: re.Match[str]) -> None:
+        self.tasks.end(found[1], self._at)
+        self._words = []
+
+
 def read_jobs(_: str, stderr: str) -> Iterator[StepDraft]:
-    """Read the jobs in their order. The words of a job that fails stand above the sentence that it failed."""
-    tasks, at, words = Tasks("snakemake"), None, []
-    began = failed = ""
-    key = ""
+    """Read the jobs in the order in which they began."""
+    log = _Log()
     for line in stderr.splitlines():
-        if time := _TIME.fullmatch(line):
-            at = datetime.strptime(time[1], "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC)
-        elif rule := _RULE.fullmatch(line):
-            began, failed, words = rule[1], "", []
-        elif error := _FAILED.fullmatch(line):
-            began, failed = "", error[1]
-        elif (began or failed) and (job := _JOB.match(line)):
-            key = job[1]
-            if began:
-                tasks.begin(key, began, at)
-            else:
-                told = "\n".join(["the rule failed", *words[-_MOST_WORDS:]])
-                tasks.end(key, at, error=told)
-            began = failed = ""
-            words = []
-        elif key and (fact := _FACT.fullmatch(line)):
-            tasks.add_fact(key, **{fact[1]: fact[2]})
-        elif finished := _FINISHED.match(line):
-            tasks.end(finished[1], at)
-            words = []
-        elif line.strip() and not _ELSE.match(line):
-            words.append(line)
-    return tasks.drafts()
+        log.read(line)
+    return log.tasks.drafts()
 
 
 READERS = (OutputReader("snakemake", read_jobs),)
