@@ -1,0 +1,78 @@
+"""SQLMesh projects: `sqlmesh plan` without questions, and the models that it evaluates."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_golden.gateway.runners.runner import Runner, explain_closed, find_tool_python
+from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_golden.gateway.runners.runner import PipelineFile
+    from pytest_golden.trajectory.readers.model import StepDraft
+
+_READ_BYTES = 1 << 20
+_EVALUATED = re.compile(r"\[(\d+)/\d+\]\s+(\S+)\s+\[(.*?)\]\s+([\d.]+)s")
+_FENCE = "```"
+# Its package cannot be run by `python -m`.
+_START = "import sys; from sqlmesh.cli.main import cli; sys.argv[0] = 'sqlmesh'; cli()"
+
+
+def _recognises(pipeline: PipelineFile) -> bool:
+    """Tell a SQLMesh project by the name of its configuration and a key that it must have."""
+    if pipeline.file.name not in {"config.yaml", "config.yml"}:
+        return False
+    try:
+        with pipeline.file.open("rb") as stream:
+            lines = stream.read(_READ_BYTES).splitlines()
+    except OSError as error:
+        raise explain_closed(pipeline, error) from error
+    return any(line.startswith(b"model_defaults:") for line in lines)
+
+
+def read_models(stdout: str, _: str) -> Iterator[StepDraft]:
+    """Read the models in the order in which they were evaluated; one that has several batches is one step."""
+    tasks = Tasks("sqlmesh")
+    took: dict[str, float] = {}
+    told, _, failures = stdout.partition("**Failed models**")
+    for line in told.splitlines():
+        if model := _EVALUATED.match(line.strip()):
+            name = model[2].replace('"', "")
+            took[name] = took.get(name, 0.0) + float(model[4]) * 1000
+            tasks.begin(name, name, batches=int(model[1]), how=model[3])
+            tasks.end(name, duration_ms=took[name])
+    for part in failures.split("\n* `")[1:]:
+        name, _, rest = part.partition("`")
+        words = [line.strip() for line in rest.split(_FENCE)[1:2] for line in line.splitlines()]
+        tasks.end(name.replace('"', ""), error="\n".join(filter(None, words)) or "the model failed")
+    return tasks.drafts()
+
+
+READERS = (OutputReader("sqlmesh", read_models),)
+RUNNERS = (
+    Runner(
+        name="sqlmesh",
+        files="SQLMesh's config.yaml (with `model_defaults`)",
+        suffixes=(".yaml", ".yml"),
+        recognises=_recognises,
+        find_start=lambda pipeline: (find_tool_python("sqlmesh", "sqlmesh", pipeline), "-c", _START),
+        arguments=lambda _: ("plan", "--auto-apply", "--no-prompts"),
+        environment=lambda _: {
+            "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true",
+            "DO_NOT_TRACK": "1",
+            "MAX_FORK_WORKERS": "1",
+            # It prints by rich, which wraps at the terminal's width.
+            "COLUMNS": "1000",
+            "NO_COLOR": "1",
+            "PYTHONUNBUFFERED": "1",
+        },
+        step_readers=("sqlmesh",),
+        engine_files=("**/.cache/**", "logs/**"),
+        program="sqlmesh",
+        is_sure=True,
+        distributions=("sqlmesh",),
+    ),
+)
