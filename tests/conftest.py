@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.engines.examples import EXAMPLES
 from tests.gate_processes import WITHOUT_PLUGINS
 from tests.postgres import run_server
 from tests.warm_starts import starting_warm
@@ -30,6 +31,8 @@ collect_ignore = (
 )
 # Only `tox -e plugins` installs them: they would be loaded in all other tests too.
 collect_ignore += [] if find_spec("allure_pytest") is not None else ["plugins"]
+# `tox -e engine-NAME` installs one of them; its versions are not those of the other tests.
+collect_ignore += [] if any(find_spec(example.module) is not None for example in EXAMPLES) else ["engines"]
 if find_spec("hypothesis") is not None:
     pytest_plugins.append("tests.drawn_examples")
 

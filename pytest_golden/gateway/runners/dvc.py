@@ -32,7 +32,7 @@ def read_stages(stdout: str, stderr: str) -> Iterator[StepDraft]:
             tasks.end(skipped[1], status="skipped")
     for line in stderr.splitlines():
         if failed := _FAILED.fullmatch(line):
-            tasks.end(failed[1], error="\n".join(["the stage failed", *words[-_MOST_WORDS:], failed[2]]))
+            tasks.end(failed[1], error="\n".join(["the stage failed", *words[-_MOST_WORDS:]] if words else [failed[2]]))
         elif line.strip():
             words.append(line)
     return tasks.drafts()

@@ -35,13 +35,14 @@ class _Log:
         self._at: datetime | None = None
         self._rule = self._job = ""
         self._has_failed = False
+        self._facts: dict[str, str] = {}
         self._words: list[str] = []
         self._readers: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], None]], ...] = (
             (_TIME, self._read_time),
             (_RULE, lambda found: self._read_head(found, has_failed=False)),
             (_FAILED, lambda found: self._read_head(found, has_failed=True)),
             (_JOB, self._read_job),
-            (_FACT, lambda found: self.tasks.add_fact(self._job, **{found[1]: found[2]})),
+            (_FACT, self._read_fact),
             (_FINISHED, self._read_end),
             (_ELSE, lambda _: None),
         )
@@ -58,7 +59,13 @@ class _Log:
         self._at = datetime.strptime(found[1], "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC)
 
     def _read_head(self, found: re.Match[str], *, has_failed: bool) -> None:
-        self._rule, self._has_failed = found[1], has_failed
+        self._rule, self._has_failed, self._facts = found[1], has_failed, {}
+
+    def _read_fact(self, found: re.Match[str]) -> None:
+        if self._rule:
+            self._facts[found[1]] = found[2]
+        else:
+            self.tasks.add_fact(self._job, **{found[1]: found[2]})
 
     def _read_job(self, found: re.Match[str]) -> None:
         if not self._rule:
@@ -68,7 +75,7 @@ class _Log:
             told = "\n".join(["the rule failed", *self._words[-_MOST_WORDS:]])
             self.tasks.end(self._job, self._at, error=told)
         else:
-            self.tasks.begin(self._job, self._rule, self._at)
+            self.tasks.begin(self._job, self._rule, self._at, **self._facts)
         self._rule, self._words = "", []
 
     def _read_end(self, found: re.Match[str]) -> None:

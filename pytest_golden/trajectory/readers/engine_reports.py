@@ -161,7 +161,7 @@ class Tasks:
         task.status, task.error = ("failed", error) if error is not None else (status, None)
         if duration_ms is None and at is not None and task.began is not None:
             duration_ms = milliseconds_of((at - task.began).total_seconds())
-        task.duration_ms = duration_ms
+        task.duration_ms = task.duration_ms if duration_ms is None else duration_ms
 
     def add_fact(self, key: str, **facts: Any) -> None:
         """Add to what is known of a task that began."""

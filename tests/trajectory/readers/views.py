@@ -30,6 +30,8 @@ class Run:
     exit_code: int | None = 0
     stdout: str = ""
     stderr: str = ""
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
 
 
 def run_that_wrote_all(folder: Path) -> Run:

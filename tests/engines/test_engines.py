@@ -1,0 +1,71 @@
+"""Each engine for real, as `tox -e engine-NAME` installs it: what its steps are, and the first line of a failure."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engines.examples import EXAMPLES, Example
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INSTALLED = [example for example in EXAMPLES if find_spec(example.module) is not None]
+
+
+@pytest.fixture(params=INSTALLED, ids=lambda example: str(example.engine))
+def example(request: pytest.FixtureRequest, tmp_path: Path) -> Example:
+    """Write a project and its manifest."""
+    given: Example = request.param
+    for path, text in given.files.items():
+        file = tmp_path / "shop" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text.replace("{version}", version("kedro")) if given.engine == "kedro" else text)
+    entry = {
+        "name": "shop",
+        "path": f"shop/{given.path}",
+        "writes": given.writes,
+        "unexpected_files": "fail",
+        **given.keys,
+    }
+    (tmp_path / "golden_projects.yaml").write_text(json.dumps({"version": 1, "golden_projects": [entry]}))
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    return given
+
+
+def run(folder: Path) -> tuple[list[str], str]:
+    """Run the gate; return the names of the steps and the failure."""
+    command = [sys.executable, "-m", "pytest", "--golden", "-vv", "--golden-json=report.json", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    (result,) = json.loads((folder / "report.json").read_text())["results"]
+    steps = re.findall(r"^ +step: (.*?)(?: \([\d.]+s\))?(?:: .*)?$", done.stdout, re.MULTILINE)
+    return steps, result["error_message"] or ""
+
+
+def test_the_engine_passes_and_its_tasks_are_steps(example: Example, tmp_path: Path) -> None:
+    assert run(tmp_path) == ([*example.steps], "")
+
+
+def test_a_break_is_told_by_the_task_that_failed_and_its_own_words(example: Example, tmp_path: Path) -> None:
+    path, old, new = example.broken
+    file = tmp_path / "shop" / path
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    steps, message = run(tmp_path)
+    assert steps == [*example.steps_when_broken]
+    assert re.match(rf"exit code \d+, expected 0: {re.escape(example.headline)}", message), message
+
+
+def test_an_engine_that_does_not_know_its_own_files_says_so(example: Example, tmp_path: Path) -> None:
+    (tmp_path / "shop" / example.path).write_text("{ this is no project")
+    _, message = run(tmp_path)
+    assert message
+    assert "Traceback" not in message
