@@ -221,4 +221,55 @@ model_defaults: {dialect: duckdb, start: 2026-01-01}
     ("shop.orders", "shop.shop.total"),
     'shop.shop.total: BinderException: Binder Error: Referenced column "cost" not found in FROM clause!',
 )
-EXAMPLES = (DAGSTER, DVC, KEDRO, LUIGI, PREFECT, SNAKEMAKE, SQLMESH)
+AIRFLOW = Example(
+    "airflow",
+    "airflow",
+    {
+        "shop.py": """
+from datetime import datetime
+from airflow.sdk import dag, task
+
+@dag(schedule=None, start_date=datetime(2026, 1, 1))
+def shop():
+    @task
+    def orders():
+        return [10, 20]
+
+    @task
+    def total(amounts):
+        open("total.txt", "w").write(str(sum(amounts)))
+
+    total(orders())
+
+shop()
+""",
+    },
+    "shop.py",
+    ("total.txt",),
+    ("orders", "total"),
+    ("shop.py", "sum(amounts)", "sum(amounts) / 0"),
+    ("orders", "total"),
+    "total: ZeroDivisionError: division by zero",
+    {"runner": "airflow", "args": ["shop"]},
+)
+SPARK = Example(
+    "spark",
+    "pyspark",
+    {
+        "shop.py": """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.appName("shop").getOrCreate()
+amounts = spark.sparkContext.parallelize([10, 20], 1).collect()
+open("total.txt", "w").write(str(sum(amounts)))
+""",
+    },
+    "shop.py",
+    ("total.txt",),
+    ("collect at {folder}/shop/shop.py:5",),
+    ("shop.py", "sum(amounts)", "sum(amounts) / 0"),
+    ("collect at {folder}/shop/shop.py:5",),
+    "ZeroDivisionError: division by zero",
+    {"runner": "spark"},
+)
+EXAMPLES = (AIRFLOW, DAGSTER, DVC, KEDRO, LUIGI, PREFECT, SNAKEMAKE, SPARK, SQLMESH)

@@ -46,7 +46,7 @@ def run(folder: Path) -> tuple[list[str], str]:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     (result,) = json.loads((folder / "report.json").read_text())["results"]
     steps = re.findall(r"^ +step: (.*?)(?: \([\d.]+s\))?(?:: .*)?$", done.stdout, re.MULTILINE)
-    return steps, result["error_message"] or ""
+    return [step.replace(str(folder), "{folder}") for step in steps], result["error_message"] or ""
 
 
 def test_the_engine_passes_and_its_tasks_are_steps(example: Example, tmp_path: Path) -> None:
