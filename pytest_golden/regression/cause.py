@@ -40,6 +40,7 @@ _LEVEL = compile_late(
     r"(?:\[\s*(debug|info|warning|error|critical)\s*\]|(DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b)\s*[:|-]?\s*"
 )
 _QUIET_LEVELS = frozenset({"debug", "info"})
+_WARNINGS = frozenset({"warn", "warning"})
 _DECORATION = compile_late(r"[\W_]*|[=*#-]{3,}.*[=*#-]{3,}|[│╭╰❱].*|at [\w$.<>]+\(.*\)|\.{3} \d+ more|LINE \d+:.*")
 _FRAME = compile_late(r"File \"[^\"]+\", line \d+")
 _EXCEPTION_NAME = r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Fault|Exit|Interrupt)"
@@ -84,13 +85,15 @@ _NOTHING = frozenset({"None", "null", "-"})
 class _Line(NamedTuple):
     """One line without its timestamp, and its indentation.
 
-    `is_exception`: it is the last line of a traceback; `is_boxed`: of one in a box, as Rich draws it.
+    `is_exception`: it is the last line of a traceback; `is_boxed`: of one in a box, as Rich draws it. `is_warning`: a log
+    calls it one.
     """
 
     indent: int
     text: str
     is_exception: bool = False
     is_boxed: bool = False
+    is_warning: bool = False
 
     @property
     def is_lead(self) -> bool:
@@ -122,6 +125,9 @@ def find_cause(outcome: PipelineOutcome) -> str | None:
             return _cut(f"{step.content}: {line}")
     stderr, stdout = _read_lines(outcome.stderr), _read_lines(outcome.stdout)
     ends_with_warning = any("warning" in line.text.lower() for line in stderr[-2:])
+    if stderr and stderr[-1].is_warning and stdout and stdout[-1].names_exception:
+        # Spark prints what a program in Python prints, its exception too, on standard output.
+        stderr = []
     line = (
         _find_telling(stderr)
         or ("" if ends_with_warning else _last_text(stderr))
@@ -175,23 +181,24 @@ def _read_lines(text: str) -> list[_Line]:
         if plain.startswith(_TRACEBACK) or _FRAME.match(plain):
             margin = indent
             continue
-        told = _without_prefix(plain)
+        told, level = _without_prefix(plain)
         if told and not _DECORATION.fullmatch(told):
             is_exception = is_exception or told.startswith(_CAUSED_BY)
-            lines.append(_Line(indent, told.removeprefix(_CAUSED_BY), is_exception, is_boxed))
+            lines.append(_Line(indent, told.removeprefix(_CAUSED_BY), is_exception, is_boxed, level in _WARNINGS))
     return lines
 
 
-def _without_prefix(line: str) -> str:
-    """Remove timestamp and level from a log line; return nothing for a line of a quiet level."""
+def _without_prefix(line: str) -> tuple[str, str]:
+    """Return a log line without timestamp and level, and its level; nothing for a line of a quiet level."""
     stamp = _STAMP.match(line)
     rest = line if stamp is None else line[stamp.end() :]
     level = _LEVEL.match(rest)
     if level is None:
-        return rest
-    if (level[1] or level[2]).lower() in _QUIET_LEVELS:
-        return ""
-    return rest if stamp is None else rest[level.end() :]
+        return rest, ""
+    name = (level[1] or level[2]).lower()
+    if name in _QUIET_LEVELS:
+        return "", name
+    return (rest if stamp is None else rest[level.end() :]), name
 
 
 def _find_telling(lines: Sequence[_Line]) -> str:

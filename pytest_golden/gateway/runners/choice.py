@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.content import read_shebang
 from pytest_golden.gateway.model import Problem, RunnerCommand
-from pytest_golden.gateway.runners.runner import Runner, RunnerError, explain_closed, find_missing_modules
+from pytest_golden.gateway.runners.runner import (
+    Runner,
+    RunnerError,
+    explain_closed,
+    find_missing_modules,
+    find_program,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,11 +55,7 @@ def _find_shell(pipeline: PipelineFile) -> tuple[str, ...]:
         if trouble:
             raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, f"line 1 of {pipeline.file} {trouble}")
         return ()
-    shell = shutil.which("sh", path=pipeline.path_variable)
-    if shell is None:
-        message = f"`sh` is not on PATH ({pipeline.path_variable}): install a shell, or give `command:`"
-        raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, message)
-    return (shell,)
+    return find_program("sh", pipeline, "install a shell, or give `command:`")
 
 
 def _find_trouble(words: tuple[str, ...], path_variable: str) -> str | None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-import shutil
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners.runner import Runner, RunnerError
+from pytest_golden.gateway.runners.runner import Runner, find_program
 from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_golden.gateway.runners.runner import PipelineFile
     from pytest_golden.trajectory.readers.model import StepDraft
 
 _BEGUN = re.compile(r"\S+:\d+: (?:update )?target '(.+?)' (?:due to: .*|does not exist)")
@@ -42,14 +39,6 @@ def read_targets(stdout: str, stderr: str) -> Iterator[StepDraft]:
     return tasks.drafts()
 
 
-def _find_make(pipeline: PipelineFile) -> tuple[str, ...]:
-    program = shutil.which("make", path=pipeline.path_variable)
-    if program is None:
-        message = f"`make` is not on PATH ({pipeline.path_variable}): install it, or give `command:`"
-        raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, message)
-    return (program,)
-
-
 READERS = (OutputReader("make", read_targets),)
 RUNNERS = (
     Runner(
@@ -57,7 +46,7 @@ RUNNERS = (
         files="Makefile",
         suffixes=("", ".mk"),
         recognises=lambda pipeline: pipeline.file.suffix == ".mk" or pipeline.file.name in _NAMES,
-        find_start=_find_make,
+        find_start=lambda pipeline: find_program("make", pipeline),
         arguments=lambda _: ("-f", "{path}"),
         # An older make passes over it.
         environment=lambda _: {"MAKEFLAGS": "--trace"},

@@ -80,6 +80,21 @@ class RunnerError(ProjectUnusableError):
         super().__init__(f"{pipeline.config.name}: {message}", problem)
 
 
+def find_program(
+    program: str, pipeline: PipelineFile, advice: str = "install it, or give `command:`"
+) -> tuple[str, ...]:
+    """Find a program on the pipeline's PATH.
+
+    Raises:
+        RunnerError: it is not there.
+    """
+    found = shutil.which(program, path=pipeline.path_variable)
+    if found is None:
+        message = f"`{program}` is not on PATH ({pipeline.path_variable}): {advice}"
+        raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, message)
+    return (found,)
+
+
 def find_tool_python(program: str, module: str, pipeline: PipelineFile) -> str:
     """Find the interpreter that has a Python tool: the one behind `program` on PATH, else the pipeline's own.
 

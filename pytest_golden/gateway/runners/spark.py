@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners.runner import Runner, RunnerError
+from pytest_golden.gateway.runners.runner import Runner, find_program
 from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_golden.gateway.runners.runner import PipelineFile
     from pytest_golden.trajectory.readers.model import StepDraft
 
 _BEGUN = re.compile(r"(\S+ \S+) INFO DAGScheduler: Got job (\d+) \((.+?)\) with")
 _ENDED = re.compile(r"\S+ \S+ INFO DAGScheduler: Job (\d+) (finished|failed): .+, took ([\d.]+) (s|ms)$")
+
+_ADVICE = "install Spark, or name an environment with pyspark by `venv:`"
 
 
 def read_jobs(_: str, stderr: str) -> Iterator[StepDraft]:
@@ -40,22 +39,13 @@ def _read_time(text: str) -> datetime | None:
         return None
 
 
-def _find_submit(pipeline: PipelineFile) -> tuple[str, ...]:
-    program = shutil.which("spark-submit", path=pipeline.path_variable)
-    if program is None:
-        where = f"`spark-submit` is not on PATH ({pipeline.path_variable})"
-        message = f"{where}: install Spark, or name an environment with pyspark by `venv:`"
-        raise RunnerError(Problem.COMMAND_NOT_FOUND, pipeline, message)
-    return (program,)
-
-
 READERS = (OutputReader("spark", read_jobs),)
 RUNNERS = (
     Runner(
         name="spark",
         files="a Spark application (.py, .jar)",
         suffixes=(".jar",),
-        find_start=_find_submit,
+        find_start=lambda pipeline: find_program("spark-submit", pipeline, _ADVICE),
         arguments=lambda _: ("--master", "local[2]", "--conf", "spark.ui.enabled=false", "{path}"),
         environment=lambda pipeline: {
             "SPARK_LOCAL_IP": "127.0.0.1",

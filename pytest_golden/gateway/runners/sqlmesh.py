@@ -46,8 +46,11 @@ def read_models(stdout: str, _: str) -> Iterator[StepDraft]:
             tasks.end(name, duration_ms=took[name])
     for part in failures.split("\n* `")[1:]:
         name, _, rest = part.partition("`")
-        words = [line.strip() for line in rest.split(_FENCE)[1:2] for line in line.splitlines()]
-        tasks.end(name.replace('"', ""), error="\n".join(filter(None, words)) or "the model failed")
+        words = [line.strip() for line in "".join(rest.split(_FENCE)[1:2]).splitlines() if line.strip()]
+        if words and words[0].startswith("File '"):
+            # A model in Python: the exception is below its frames.
+            words = [words[-1], *words[:-1]]
+        tasks.end(name.replace('"', ""), error="\n".join(words) or "the model failed")
     return tasks.drafts()
 
 

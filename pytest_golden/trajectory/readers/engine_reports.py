@@ -47,7 +47,7 @@ def _read_one(reader: StepReader, view: ViewFiles, outcome: Any) -> StepReading:
 class ReportReader(NamedTuple):
     """Reads each report of one engine that this run wrote; an old one that it left unchanged is not this run's.
 
-    `parse` gives None for each part of a report that is not usable; `title` and `unusable` are for warnings.
+    `load` reads a file, as JSON if it is None; `parse` gives None for each part of a report that is not usable; `title` and `unusable` are for warnings.
     """
 
     name: str
@@ -55,6 +55,7 @@ class ReportReader(NamedTuple):
     parse: Callable[[Any], list[StepDraft | None]]
     title: str
     unusable: str
+    load: Callable[[Path], Any] | None = None
 
     def read(self, view: ViewFiles, outcome: Any) -> StepReading:
         """Return the steps of all reports, by the paths of these."""
@@ -63,7 +64,7 @@ class ReportReader(NamedTuple):
         for relative in filter(self.path.search, sorted({*outcome.write_set.created, *outcome.write_set.changed})):
             path = view.find_file(relative)
             try:
-                drafts += [] if path is None else self.parse(_read_json(path))
+                drafts += [] if path is None else self.parse((self.load or _read_json)(path))
             except (OSError, ValueError) as error:
                 warnings.append(f"{self.title} {relative} cannot be read: {error}")
         if lost := drafts.count(None):
@@ -71,14 +72,24 @@ class ReportReader(NamedTuple):
         return StepReading(tuple(draft for draft in drafts if draft is not None), lost, tuple(warnings))
 
 
-def _read_json(path: Path) -> Any:
-    """Read one JSON document of at most 64 MiB; NaN and infinities become text. The pipeline that wrote it is not trusted."""
+def read_text(path: Path) -> str:
+    """Read a file of at most 64 MiB. The pipeline that wrote it is not trusted.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is larger.
+    """
     with open_regular(path) as file:
         content = file.read(MAX_DOCUMENT_BYTES + 1)
     if len(content) > MAX_DOCUMENT_BYTES:
         raise ValueError(f"it is larger than {MAX_DOCUMENT_BYTES} bytes")
+    return content.decode("utf-8", "replace")
+
+
+def _read_json(path: Path) -> Any:
+    """Read one JSON document; NaN and infinities become text."""
     try:
-        return json.loads(content, parse_constant=str)
+        return json.loads(read_text(path), parse_constant=str)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

@@ -156,3 +156,20 @@ Executing model batches ━━━━━━━━━━━━━━━━━━�
 
 Error: Plan application failed.
 """
+# Nextflow 25
+NEXTFLOW = """\
+task_id\thash\tnative_id\tname\tstatus\texit\tsubmit\tduration\trealtime\t%cpu\tpeak_rss\tpeak_vmem\trchar\twchar
+4\tfb/cc864e\t58589\tGENERATE (sample2)\tCOMPLETED\t0\t2025-05-25 12:13:14.094\t650ms\t224ms\t34.4%\t3.1 MB\t4.6 MB\t193.5 KB\t540 B
+2\t0e/7e2ae7\t58654\tQC (sample1)\tFAILED\t1\t2025-05-25 12:13:14.218\t1m 39s\t1m 2.5s\t35.5%\t3.2 MB\t4.6 MB\t193.5 KB\t537 B
+3\t02/5852bd\t23150\tUNZIP (hg19.zip)\tCACHED\t0\t2025-05-25 12:13:14.001\t7.2s\t-\t79.6%\t11 MB\t36 MB\t108.1 MB\t370.4 MB
+"""
+# targets 1.11
+TARGETS = """\
+name|type|data|command|depend|seed|path|time|size|bytes|format|repository|iteration|parent|children|seconds|warnings|error
+load_data|function|be0588ab54359c8d
+raw_data|stem|dc2b96cfe1c39db3|7c214b853ba45ade|90471779626cfb7b|-1101284392||t20255.1031264458s|s276b|276|rds|local|vector|||0.397||
+points_940d58fc|branch|71088184ecd74e24|d2f5c4d8e5ec1b17|bbc4b631d1e683fc|-1996657720||t19623.5040553847s|s1b|154323|rds|local|vector|points||0.02||
+points|pattern|c72f3d17c4d1e7d3|d2f5c4d8e5ec1b17||-2014045372||||308722|rds|local|vector||points_940d58fc|0.04||
+fox_plot|stem|8c8c926792488443|0ac07de256c9b1ad|9a70e390f7a23811|789134142||t20255.1s|s74b|74|rds|local|vector|||0.293|Using size was deprecated.|
+total|stem|error|38f66c3c7d2e396c|3fefabcfc1e52999|1610115310||t19623.5s|s49b|49|rds|local|vector|||0||object amount not found
+"""

@@ -65,7 +65,7 @@ def test_a_file_in_the_folder_is_all_that_a_new_engine_needs(
     command = find_runner_command(make_pipeline("sales.spk"))
     assert (command.argv, command.step_readers) == (("sparkle", "run", "{path}"), ("spk",))
     assert find_runner_command(make_pipeline("sales.txt", runner="sparkle")).argv == command.argv
-    assert "known: " in str(refusal(make_pipeline, "job.toml"))
+    assert "known: " in str(refusal(make_pipeline, "job.ini"))
 
 
 def test_unknown_runner_is_refused_with_the_nearest_one(make_pipeline: MakePipeline) -> None:

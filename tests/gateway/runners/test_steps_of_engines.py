@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -12,7 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_golden.gateway.model import Ending, PipelineOutcome
 from pytest_golden.gateway.runners.choice import list_readers
+from pytest_golden.regression.cause import find_cause
+from pytest_golden.trajectory.model import Trajectory
 from tests.gateway.runners import recorded
 from tests.trajectory.readers.views import Folder, Run, Written, run_that_wrote_all
 
@@ -359,3 +363,49 @@ def test_torn_output_of_any_engine_is_read_without_an_error(engine: str, data: s
     text = "".join(data.draw(st.lists(st.sampled_from(lines) | torn | st.text(max_size=20), max_size=40)))
     reading = READERS[engine].read(Folder(Path()), Run(stdout=text, stderr=text))
     assert all(step.content for step in reading.steps)
+
+
+def read_report(folder: Path, engine: str, path: str, text: str) -> list[tuple[str, str, float | None]]:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_text(text)
+    steps = READERS[engine].read(Folder(folder), run_that_wrote_all(folder)).steps
+    return [(step.content, step.metadata["status"], step.duration_ms) for step in steps]
+
+
+def test_nextflows_tasks_are_those_of_its_trace(tmp_path: Path) -> None:
+    unzip, generate, qc = read_report(tmp_path, "nextflow", ".golden-trace.txt", recorded.NEXTFLOW)
+    assert unzip == ("UNZIP (hg19.zip)", "cached", None)
+    assert generate == ("GENERATE (sample2)", "completed", 224)
+    assert qc == ("QC (sample1)", "failed", 62_500)
+
+
+def test_targets_are_those_of_its_metadata(tmp_path: Path) -> None:
+    found = read_report(tmp_path, "targets", "_targets/meta/meta", recorded.TARGETS)
+    names = [name for name, _, _ in found]
+    assert names == ["raw_data", "points_940d58fc", "fox_plot", "total"]
+    assert found[0] == ("raw_data", "success", 397)
+    assert found[-1][1] == "failed"
+
+
+@pytest.mark.parametrize("text", ["", "name|type", "status\n", "name\tstatus\nx", "\0|\0\n\0", recorded.TARGETS[:700]])
+@pytest.mark.parametrize(("engine", "path"), [("nextflow", ".golden-trace.txt"), ("targets", "_targets/meta/meta")])
+def test_a_torn_report_is_read_without_an_error(tmp_path: Path, engine: str, path: str, text: str) -> None:
+    assert all(name for name, _, _ in read_report(tmp_path, engine, path, text))
+
+
+FAILURES = Path(__file__).parents[2] / "regression" / "failures"
+QUOTES = json.loads((FAILURES / "quotes.json").read_text())
+PRINTED = [name for name in QUOTES if name.split("_")[0] in READERS and name.split("_")[0] not in {"dbt", "odibi"}]
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_steps_never_make_the_headline_of_a_failure_worse(name: str) -> None:
+    parts = re.split(r"^--- (.+)\n", (FAILURES / f"{name}.txt").read_text(), flags=re.MULTILINE)[1:]
+    streams = dict(zip(parts[::2], parts[1::2], strict=True))
+    stdout, stderr = streams.get("stdout", ""), streams.get("stderr", "")
+    steps = READERS[name.split("_")[0]].read(Folder(Path()), Run(stdout=stdout, stderr=stderr)).steps
+    trajectory = Trajectory.new()
+    for step in steps:
+        trajectory = trajectory.add_step(step.type, step.content, metadata=step.metadata)
+    cause = find_cause(PipelineOutcome(Ending.EXITED, 1, stdout=stdout, stderr=stderr, trajectory=trajectory))
+    assert QUOTES[name] in str(cause)
