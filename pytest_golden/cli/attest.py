@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.cli.options import Action, add_actions, find_manifest, run_action
 from pytest_golden.cli.screen import answer, styled
-from pytest_golden.history.git import find_commit
+from pytest_golden.gateway.git import find_commit
 from pytest_golden.report.attestation import check_statement, read_public_key
 
 if TYPE_CHECKING:

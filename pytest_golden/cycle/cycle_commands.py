@@ -15,9 +15,9 @@ from pytest_golden.clock import monotonic_seconds, new_id
 from pytest_golden.cycle.cycle_record import CycleFile
 from pytest_golden.cycle.worktree import CycleWorktree, is_cycle_folder, name_branch
 from pytest_golden.errors import GatewayError, GoldenError
+from pytest_golden.gateway.git import list_worktrees, run_git
 from pytest_golden.gateway.model import Ending
 from pytest_golden.gateway.process import Launch, Supervisor
-from pytest_golden.history.git import list_worktrees, run_git
 from pytest_golden.redaction.literals import secret_literals
 from pytest_golden.redaction.passed_values import passed_literals
 from pytest_golden.redaction.redactor import Redactor

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
+from pytest_golden.gateway.git import read_blob
 from pytest_golden.gateway.view import is_below
 from pytest_golden.history.base_files import read_base_manifest
-from pytest_golden.history.git import read_blob
 from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from pytest_golden.regression.comparison import ProjectRuns, SideRuns, find_unjudged
 from pytest_golden.regression.floor import find_weakenings

@@ -17,9 +17,9 @@ from pytest_golden.cycle.runner import CycleRunner, StepError
 from pytest_golden.cycle.worktree import CycleWorktree
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_state_folder, find_store_place, prepare_state_folder
+from pytest_golden.gateway.git import find_commit, run_git
 from pytest_golden.gateway.model import Ending
 from pytest_golden.history.base_files import find_checkout
-from pytest_golden.history.git import find_commit, run_git
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.wording import name_some
 from pytest_golden.settings import NO_STORE

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.cycle.proposal_floor import make_edit
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.state_folder import make_own_folder
+from pytest_golden.gateway.git import SUBMODULE_MODE, ask_git, last_line, run_git, run_git_raw, split_paths
 from pytest_golden.gateway.scratch import remove_tree
 from pytest_golden.history.checkout import descends
-from pytest_golden.history.git import SUBMODULE_MODE, ask_git, last_line, run_git, run_git_raw, split_paths
 from pytest_golden.verify.base_worktree import find_temporary_folder
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate import teaching_store
+from pytest_golden.gateway.git import find_top
 from pytest_golden.history.checkout import descends, has_commit
-from pytest_golden.history.git import find_top
 from pytest_golden.learning import gate_learning
 from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.store import find_memory, insert_all_new, rewrite_memory

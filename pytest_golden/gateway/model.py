@@ -262,13 +262,15 @@ class RunnerCommand:
     """What starts a pipeline: `{path}` in `argv` stands for the pipeline's absolute path inside the view.
 
     `environment` is added to the clean one; `step_readers` names the readers that understand what it leaves behind.
-    `engine_files` are patterns of files that the engine keeps for itself: they are never unexpected.
+    `engine_files` are patterns of files that the engine keeps for itself: they are never unexpected. `is_incremental` means
+    that the engine leaves out what is done already, so that it sees only what git tracks, unless the manifest says otherwise.
     """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     step_readers: tuple[str, ...] = ()
     engine_files: tuple[str, ...] = ()
+    is_incremental: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "argv", tuple(self.argv))

@@ -17,15 +17,15 @@ from pytest_golden.gateway.own_network import mount_resolver
 from pytest_golden.gateway.resolution import ProjectUnusableError, find_prefix, write_stand_ins
 from pytest_golden.gateway.runners.runner import find_missing_modules
 from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below, find_sockets
-from pytest_golden.gateway.view import CopyView, HiddenPlaces, OverlayView, View, is_below, select_hidden
-from pytest_golden.gateway.write_set import take_fingerprint
+from pytest_golden.gateway.view import CopyView, HiddenPlaces, OverlayView, View, copy_tree, is_below, select_hidden
+from pytest_golden.gateway.write_set import keep_only, take_fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_golden.gateway.model import RunnerCommand
     from pytest_golden.gateway.process import Handover
-    from pytest_golden.gateway.resolution import ResolvedMount, ResolvedProject
+    from pytest_golden.gateway.resolution import ResolvedMount, ResolvedProject, StandIns
     from pytest_golden.gateway.seal import Seal
     from pytest_golden.gateway.write_set import Fingerprint
 
@@ -37,6 +37,10 @@ _MOUNT_TABLE = "/proc/self/mountinfo"
 #: The same everywhere, so that a pipeline that depends on one of them depends on nothing. 2020-01-01T00:00:00Z.
 FIXED = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "1577836800"}
 
+_MOST_NAMED = 3
+# A folder has a shorter mark than a file.
+_FOLDER_MARK = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -45,7 +49,7 @@ class Prepared:
     `filter` tells the kernel which system calls to refuse; `own_network` that it reaches the internet but not this machine.
     `disk_before_bytes` is what `folder` held before the first command, told where there is a limit. With a `handover`
     each command hands a socket of its network out before it starts. `hidden` are the folders of this machine that the
-    seal hides.
+    seal hides, `left_out` the files of the project that the view does not show.
     """
 
     project: ResolvedProject
@@ -59,6 +63,7 @@ class Prepared:
     own_network: bool = False
     disk_before_bytes: int = 0
     hidden: HiddenPlaces = field(default_factory=HiddenPlaces)
+    left_out: tuple[str, ...] = ()
 
     @property
     def is_sealed(self) -> bool:
@@ -102,11 +107,13 @@ def prepare(
     environ: Mapping[str, str],
     stand_ins: Mapping[str, bytes] | None = None,
     resolver: Path | None = None,
+    tracked: Collection[str] | None = None,
 ) -> Prepared:
     """Make the view, the private folders and the environment in an empty scratch folder.
 
     `stand_ins` are contents that the view has in the place of the project's own files, by relative path. `resolver` is
-    the resolv.conf of a network of its own, if the project is launched in one.
+    the resolv.conf of a network of its own, if the project is launched in one. `tracked` are the only files that the view
+    shows; None shows all.
 
     Raises:
         ProjectUnusableError: the project declares what only a seal can provide.
@@ -115,11 +122,8 @@ def prepare(
     if seal is None:
         _require_nothing_sealed(project)
     written = write_stand_ins(stand_ins or {}, project.project_dir, folder / "stand-ins")
-    view: View = (
-        OverlayView(project.project_dir, folder, written)
-        if overlay
-        else CopyView(project.project_dir, folder, fingerprint, sealed=seal is not None, stand_ins=written)
-    )
+    shown = None if tracked is None else keep_only(fingerprint, tracked)
+    view = _make_view(project, folder, fingerprint, written, overlay=overlay, is_sealed=seal is not None, shown=shown)
     private = PrivateFolders.make(folder)
     home, temporary, mounts = _private_inside(private, seal)
     passed = list(_pass_files(project, private, home, sealed=seal is not None))
@@ -149,7 +153,46 @@ def prepare(
         own_network=resolver is not None,
         disk_before_bytes=0 if project.config.disk_limit is None else used_bytes(str(folder)),
         hidden=hidden,
+        left_out=() if shown is None else _find_left_out(fingerprint, shown),
     )
+
+
+def _find_left_out(look: Fingerprint, shown: Fingerprint) -> tuple[str, ...]:
+    files = (path for path, mark in look.marks.items() if len(mark) > _FOLDER_MARK)
+    return tuple(path for path in files if path not in shown.marks)
+
+
+def explain_left_out(paths: Sequence[str]) -> tuple[str, ...]:
+    """Say which files a view that shows what git tracks has left out, if any."""
+    if not paths:
+        return ()
+    named = sorted(paths, key=lambda path: (path.startswith("."), path))
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    files = ", ".join(named[:_MOST_NAMED])
+    return (
+        f"its view shows only what git tracks, without {files}{more}: if the pipeline needs them, `git add` them, name them"
+        " in `depends_on:`, or declare `view: all`",
+    )
+
+
+def _make_view(
+    project: ResolvedProject,
+    folder: Path,
+    fingerprint: Fingerprint,
+    stand_ins: StandIns,
+    *,
+    overlay: bool,
+    is_sealed: bool,
+    shown: Fingerprint | None,
+) -> View:
+    """Make the view; `shown` is what there is of the project in a view that does not show all."""
+    source = None
+    if shown is not None:
+        source, fingerprint = folder / "tracked", shown
+        copy_tree(project.project_dir, source, fingerprint)
+    if overlay:
+        return OverlayView(project.project_dir, folder, stand_ins, source=source)
+    return CopyView(project.project_dir, folder, fingerprint, sealed=is_sealed, stand_ins=stand_ins, source=source)
 
 
 def _seal_in(

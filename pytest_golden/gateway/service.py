@@ -6,6 +6,7 @@ that a project does makes it raise.
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 import threading
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.errors import GatewayError, GoldenError
+from pytest_golden.gateway import git
 from pytest_golden.gateway.execution import execute, next_log_file, read_present_step
 from pytest_golden.gateway.limits import open_control_groups
 from pytest_golden.gateway.machine import Machine
@@ -29,7 +31,7 @@ from pytest_golden.gateway.model import (
 )
 from pytest_golden.gateway.outcome import Keeping, add_findings, build_outcome, explain_os_error, outcome_not_started
 from pytest_golden.gateway.own_network import write_resolver
-from pytest_golden.gateway.preparation import Prepared, build_path_variable, find_missing, prepare
+from pytest_golden.gateway.preparation import Prepared, build_path_variable, explain_left_out, find_missing, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, find_prefix, resolve_project
 from pytest_golden.gateway.runners.choice import find_runner_command
@@ -90,6 +92,7 @@ class ExecutionGateway:
         unwatched: paths that belong to no project and are not copied: the gate itself writes there.
         hidden: files that are not copied either and that no sealed pipeline sees, such as the store.
         reads: records which files each pipeline reads, into its trajectory's metadata; closed with the gateway.
+        list_tracked: tells which files below a folder git tracks, by default by asking git; None outside a checkout.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class ExecutionGateway:
         unwatched: Iterable[Path] = (),
         hidden: Iterable[Path] = (),
         reads: ReadRecorder | None = None,
+        list_tracked: Callable[[Path], frozenset[str] | None] = git.list_tracked,
     ) -> None:
         self.workspace_root = Path(os.path.realpath(workspace_root))
         self._python = python
@@ -121,6 +125,7 @@ class ExecutionGateway:
         concealed = (*map(os.path.realpath, hidden), *find_credentials(os.path.realpath(os.path.expanduser("~"))))
         self._unwatched = (*map(os.path.realpath, unwatched), *concealed)
         self._reads = reads
+        self._list_tracked = list_tracked
         self._machine = Machine(view, self._roots, concealed)
         self._supervisor = Supervisor()
         self._online = Supervisor(own_network=True)
@@ -360,7 +365,8 @@ class ExecutionGateway:
             keeping = Keeping(order.redactor, log_file, noted)
             outcome = build_outcome(prepared, executed, prepared.fill_in(order.command.argv), readers, keeping)
             outcome = replace(outcome, engine_files=order.command.engine_files)
-            outcome = replace(outcome, warnings=(*warnings, *outcome.warnings))
+            told = explain_left_out(prepared.left_out) if outcome.exit_code else ()
+            outcome = replace(outcome, warnings=(*warnings, *outcome.warnings, *map(order.redactor.text, told)))
             outcome = self._prove_untouched(order, outcome, before)
             outcome = add_findings(order.examine, prepared.view, outcome, order.redactor)
             return self._keep(prepared, outcome)
@@ -376,6 +382,7 @@ class ExecutionGateway:
         try:
             before = self._look_before(project.project_dir)
             is_online = project.config.network is True and place.probe.seal is not None and not self._open_network()
+            tracked = self._find_tracked(order)
             prepared = prepare(
                 project,
                 order.command,
@@ -387,10 +394,43 @@ class ExecutionGateway:
                 environ=self._environ,
                 stand_ins=order.stand_ins,
                 resolver=write_resolver(folder) if is_online else None,
+                tracked=tracked,
             )
             yield prepared, before
         finally:
             place.scratch.discard(folder)
+
+    def _find_tracked(self, order: _Order) -> frozenset[str] | None:
+        """Return the files that the view shows, relative to the project's folder; None for all.
+
+        Raises:
+            ProjectUnusableError: git does not know the project, which declares that it sees what git tracks.
+        """
+        project = order.project
+        wanted = project.config.view
+        if wanted == "all" or (wanted == "auto" and not order.command.is_incremental):
+            return None
+        try:
+            tracked = self._list_tracked(project.project_dir)
+            why = f"{project.project_dir} is in no git repository"
+        except GoldenError as error:
+            tracked, why = None, str(error)
+        own = project.file.relative_to(project.project_dir).as_posix()
+        if tracked is not None and own not in tracked and project.file.is_file():
+            tracked, why = None, f"git does not track {own}: `git add` it"
+        if tracked is None and wanted == "tracked":
+            raise ProjectUnusableError(f"`view: tracked` shows what git tracks, but {why}")
+        return None if tracked is None else tracked | self._find_depended(project)
+
+    def _find_depended(self, project: ResolvedProject) -> frozenset[str]:
+        """Return the files of a project's folder that its `depends_on` names."""
+        found: set[Path] = set()
+        for pattern in project.config.depends_on:
+            for match in glob.iglob(pattern, root_dir=self.workspace_root, recursive=True, include_hidden=True):
+                place = self.workspace_root / match
+                inside = [place, *place.rglob("*")] if place.is_dir() and not place.is_symlink() else [place]
+                found.update(path for path in inside if path.is_relative_to(project.project_dir))
+        return frozenset(path.relative_to(project.project_dir).as_posix() for path in found)
 
     def _look_before(self, project_dir: Path) -> Fingerprint:
         if self._frozen and self._last_look is not None and self._last_look[0] == project_dir:

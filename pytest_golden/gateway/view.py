@@ -48,10 +48,14 @@ class OverlayView:
     """The original below, an empty upper layer above; writing costs what is written and nothing else.
 
     Stand-ins are a layer between the two, so that the upper one still holds what the pipeline wrote and nothing else.
+    `source` is a copy of a part of the original, which lies below in its place.
     """
 
-    def __init__(self, project_dir: Path, folder: Path, stand_ins: StandIns = NO_STAND_INS) -> None:
+    def __init__(
+        self, project_dir: Path, folder: Path, stand_ins: StandIns = NO_STAND_INS, *, source: Path | None = None
+    ) -> None:
         self.project_dir = project_dir
+        self._source = source or project_dir
         self._stand_ins = stand_ins
         self.seen_at = str(project_dir)
         self.upper, self.work = folder / "upper", folder / "work"
@@ -61,7 +65,7 @@ class OverlayView:
 
     def mount_arguments(self) -> list[str]:
         """Return the sandbox's arguments that mount the overlay over the original."""
-        lower = [self.seen_at, *([self._stand_ins.root] if self._stand_ins.paths else [])]
+        lower = [str(self._source), *([self._stand_ins.root] if self._stand_ins.paths else [])]
         sources = [argument for layer in lower for argument in ("--overlay-src", layer)]
         return [*sources, "--overlay", str(self.upper), str(self.work), self.seen_at]
 
@@ -75,7 +79,7 @@ class OverlayView:
             return Path(above)
         if self._is_hidden(relative):
             return None
-        below = find_regular_file(self._stand_ins.root_of(relative, str(self.project_dir)), relative)
+        below = find_regular_file(self._stand_ins.root_of(relative, str(self._source)), relative)
         return None if below is None else Path(below)
 
     def _is_hidden(self, relative: str) -> bool:
@@ -91,18 +95,18 @@ class OverlayView:
 
     def take_write_set(self) -> WriteSet:
         """Read the upper layer: what was written is exactly what is in it."""
-        layer = UpperLayer(str(self.project_dir), str(self.upper))
+        layer = UpperLayer(str(self._source), str(self.upper))
         return write_set.take_write_set(
-            str(self.project_dir), str(self.upper), layer.written, layer.removed, self._stand_ins
+            str(self._source), str(self.upper), layer.written, layer.removed, self._stand_ins
         )
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
         """Return the upper layer, and the sorted paths in it: all that the pipeline wrote, with equal bytes too."""
-        return self.upper, tuple(sorted(UpperLayer(str(self.project_dir), str(self.upper)).written))
+        return self.upper, tuple(sorted(UpperLayer(str(self._source), str(self.upper)).written))
 
 
 class CopyView:
-    """A private copy of the original, made by the file system's own cloning where it has that."""
+    """A private copy of the original, made by the file system's own cloning where it has that. `source` is as for an overlay."""
 
     def __init__(
         self,
@@ -112,12 +116,14 @@ class CopyView:
         *,
         sealed: bool,
         stand_ins: StandIns = NO_STAND_INS,
+        source: Path | None = None,
     ) -> None:
         self.project_dir = project_dir
+        self._source = source or project_dir
         self._stand_ins = stand_ins
         self.copy = folder / "view"
         self.seen_at = str(project_dir if sealed else self.copy)
-        copy_tree(project_dir, self.copy, fingerprint)
+        copy_tree(self._source, self.copy, fingerprint)
         put_into_copy(stand_ins, self.copy)
         self._before = take_fingerprint(str(self.copy))
 
@@ -133,7 +139,7 @@ class CopyView:
     def take_write_set(self) -> WriteSet:
         """Compare the copy's files with what they were when it was made."""
         written, removed = self._differences()
-        return write_set.take_write_set(str(self.project_dir), str(self.copy), written, removed, self._stand_ins)
+        return write_set.take_write_set(str(self._source), str(self.copy), written, removed, self._stand_ins)
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
         """Return the copy, and the sorted paths in it that are new or have other times than when it was made."""

@@ -11,6 +11,7 @@ import os
 import stat
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway import content
@@ -239,6 +240,15 @@ def _mark(entry: os.DirEntry[str], path: str, marks: dict[str, Mark], pending: l
         pending.append((entry.path, path + "/"))
     else:
         marks[path] = (found.st_ino, found.st_size, found.st_mode, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def keep_only(look: Fingerprint, paths: Collection[str]) -> Fingerprint:
+    """Return what was found of some paths, with the folders that they lie in."""
+    wanted = {path for path in paths if path in look.marks}
+    above = {str(folder) for path in wanted for folder in PurePosixPath(path).parents}
+    return Fingerprint(
+        {path: mark for path, mark in look.marks.items() if path in wanted or path in above}, look.withheld
+    )
 
 
 def find_differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
-from pytest_golden.history import git
+from pytest_golden.gateway import git
+from pytest_golden.gateway.git import SUBMODULE_MODE, find_commit, run_git, run_git_raw, split_paths
 from pytest_golden.history.checkout import Checkout, read_checkout
-from pytest_golden.history.git import SUBMODULE_MODE, find_commit, run_git, run_git_raw, split_paths
 from pytest_golden.regression.gate_configuration import (
     compare_environments,
     compare_gate_files,

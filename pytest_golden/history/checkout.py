@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.gateway.git import BlobNames, find_commit, find_fork, find_top, run_git, run_git_raw, split_paths
 from pytest_golden.gateway.write_set import VENV_MARK
-from pytest_golden.history.git import BlobNames, find_commit, find_fork, find_top, run_git, run_git_raw, split_paths
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.values.shape import Shape, form
 

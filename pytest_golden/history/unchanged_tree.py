@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.history import git
+from pytest_golden.gateway import git
+from pytest_golden.gateway.git import ask_git, find_commit, find_fork, find_top, run_git, split_paths
 from pytest_golden.history.checkout import find_environments
-from pytest_golden.history.git import ask_git, find_commit, find_fork, find_top, run_git, split_paths
 from pytest_golden.history.inputs import is_by_product, is_ignored_environment, is_no_input, list_reports
 from pytest_golden.history.unchanged_paths import PathIndex, list_above
 from pytest_golden.redaction.rule import MARK

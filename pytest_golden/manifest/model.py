@@ -403,6 +403,12 @@ class GoldenProjectConfig(Shape):
         one_of("allow", "warn", "fail"),
         "What to do about written files that match no output and no pattern of writes.",
     )
+    view: Literal["auto", "all", "tracked"] = declared(
+        "auto",
+        one_of("auto", "all", "tracked"),
+        "Which files of project_dir the pipeline sees. tracked: those that git tracks, and depends_on. auto: tracked for"
+        " engines that leave out what is done already, where git knows the project; else all.",
+    )
     writes: tuple[str, ...] = declared(
         (), list_of(kinds.PATTERN_BELOW), "Patterns of the files that the pipeline may write, below project_dir."
     )

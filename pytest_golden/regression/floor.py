@@ -111,6 +111,9 @@ def _compare_floor(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterat
         message = f"unexpected_files was loosened from {old.unexpected_files} to {new.unexpected_files}"
         kind = WeakeningKind.UNEXPECTED_FILES
         yield Weakening(new.name, kind, message, old.unexpected_files, new.unexpected_files)
+    if new.view not in {old.view, "tracked"}:
+        message = f"view was widened from {old.view} to {new.view}"
+        yield Weakening(new.name, WeakeningKind.PROJECT_DIR, message, old.view, new.view)
     yield from _longer_quarantine(old, new)
     yield from find_weaker_outputs(old, new)
     yield from find_weaker_texts(old, new)

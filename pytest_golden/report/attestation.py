@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.history import git
+from pytest_golden.gateway import git
 from pytest_golden.regression.wording import name_some, show_path
 from pytest_golden.report.report_files import write_report
 

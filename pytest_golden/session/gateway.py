@@ -149,7 +149,7 @@ def _list_judged(settings: GoldenSettings) -> list[Path]:
     """Return the checkout that is judged from outside: its projects may read what lies beside the workspace."""
     if settings.workspace is None:
         return []
-    from pytest_golden.history.git import find_top
+    from pytest_golden.gateway.git import find_top
 
     top = find_top(settings.workspace)
     return [] if top is None else [top]

@@ -250,7 +250,7 @@ class GoldenReports:
         )
 
     def _gate_facts(self) -> dict[str, Any]:
-        from pytest_golden.history.git import describe_commit
+        from pytest_golden.gateway.git import describe_commit
 
         return {
             "entry_id": self._entry_id,

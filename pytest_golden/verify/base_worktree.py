@@ -21,12 +21,12 @@ from urllib.parse import unquote, urlsplit
 
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError, ManifestError
+from pytest_golden.gateway import git
+from pytest_golden.gateway.git import run_git
 from pytest_golden.gateway.scratch import LivingFolder
 from pytest_golden.gateway.view import find_linked_sources
-from pytest_golden.history import git
 from pytest_golden.history.base_files import find_manifest_at, read_base_manifest
 from pytest_golden.history.checkout import read_checkout
-from pytest_golden.history.git import run_git
 from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
 from pytest_golden.regression.gate_configuration import find_configuration, list_gate_files
 from pytest_golden.regression.unexpected import is_named

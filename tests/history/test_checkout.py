@@ -20,7 +20,7 @@ from pytest_golden.history.checkout import (
     list_files_since,
     read_checkout,
 )
-from pytest_golden.history.git import BlobNames, find_commit
+from pytest_golden.gateway.git import BlobNames, find_commit
 from tests.permissions import without_powers
 from tests.repository import git
 
@@ -166,7 +166,7 @@ def test_large_and_unreadable_files_are_named_without_reading(tmp_path: Path, mo
     with (tmp_path / "large").open("wb") as large:
         large.truncate(17 * 1024 * 1024)
     assert str(names.find("large")).startswith("17825792 bytes of ")
-    monkeypatch.setattr("pytest_golden.history.git.MOST_BYTES", 4)
+    monkeypatch.setattr("pytest_golden.gateway.git.MOST_BYTES", 4)
     names = BlobNames(tmp_path, "sha256")
     for name in ("a", "b"):
         (tmp_path / name).write_text("123")

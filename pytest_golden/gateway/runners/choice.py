@@ -134,7 +134,9 @@ def find_runner_command(pipeline: PipelineFile) -> RunnerCommand:
     runner = find_runner(pipeline)
     argv = _find_argv(runner, pipeline)
     environment = runner.environment(pipeline)
-    return RunnerCommand((*argv, *pipeline.config.args), environment, runner.step_readers, runner.engine_files)
+    return RunnerCommand(
+        (*argv, *pipeline.config.args), environment, runner.step_readers, runner.engine_files, runner.is_incremental
+    )
 
 
 def find_runner(pipeline: PipelineFile) -> Runner:

@@ -50,6 +50,7 @@ RUNNERS = (
         environment=lambda _: {"DVC_NO_ANALYTICS": "1", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"},
         step_readers=("dvc",),
         engine_files=("**/.dvc/**", "**/dvc.lock", "**/.dvcignore"),
+        is_incremental=True,
         program="dvc",
         is_sure=True,
         distributions=("dvc",),

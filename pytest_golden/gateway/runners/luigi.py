@@ -17,6 +17,7 @@ RUNNERS = (
         # `args:` names the task.
         arguments=lambda pipeline: ("--local-scheduler", "--module", pipeline.file.stem),
         environment=lambda _: {"PYTHONUNBUFFERED": "1"},
+        is_incremental=True,
         program="luigi",
         distributions=("luigi",),
     ),

@@ -51,6 +51,7 @@ RUNNERS = (
         # An older make passes over it.
         environment=lambda _: {"MAKEFLAGS": "--trace"},
         step_readers=("make",),
+        is_incremental=True,
         program="make",
     ),
 )

@@ -75,6 +75,7 @@ RUNNERS = (
         environment=lambda _: {"NO_COLOR": "1"},
         step_readers=("targets",),
         engine_files=("_targets/**",),
+        is_incremental=True,
         is_sure=True,
     ),
     Runner(

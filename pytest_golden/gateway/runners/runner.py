@@ -55,6 +55,7 @@ class Runner:
     for it: a `command:` that begins with it is started by `find_start` too, so that it is judged alike.
 
     `engine_files` are patterns of the files that the engine keeps for itself, as in `writes:`; they are never unexpected and no outputs.
+    `is_incremental` means that it leaves out what is done already.
     `is_sure` means that every recognised file is a pipeline, so that `golden init` declares it. `golden doctor` shows the
     versions of `distributions`; a name that ends in `-` stands for all that begin so.
     """
@@ -68,6 +69,7 @@ class Runner:
     recognises: Callable[[PipelineFile], bool] = lambda _: True
     step_readers: tuple[str, ...] = ()
     engine_files: tuple[str, ...] = ()
+    is_incremental: bool = False
     program: str | None = None
     is_sure: bool = False
     distributions: tuple[str, ...] = ()

@@ -103,6 +103,7 @@ RUNNERS = (
         environment=lambda _: {"NO_COLOR": "1", "PYTHONUNBUFFERED": "1"},
         step_readers=("snakemake",),
         engine_files=("**/.snakemake/**",),
+        is_incremental=True,
         program="snakemake",
         is_sure=True,
         distributions=("snakemake",),

@@ -74,6 +74,7 @@ RUNNERS = (
         },
         step_readers=("sqlmesh",),
         engine_files=("**/.cache/**", "logs/**"),
+        is_incremental=True,
         program="sqlmesh",
         is_sure=True,
         distributions=("sqlmesh",),

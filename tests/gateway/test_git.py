@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
-from pytest_golden.history.git import describe_commit, run_git
+from pytest_golden.gateway.git import describe_commit, run_git
 from tests.repository import git
 
 if TYPE_CHECKING:

@@ -103,6 +103,15 @@ def find_top(folder: Path, *, longest_seconds: float = _LONGEST_SECONDS) -> Path
     return None if top.returncode else Path(os.fsdecode(top.stdout.removesuffix(b"\n")))
 
 
+def list_tracked(folder: Path) -> frozenset[str] | None:
+    """Return the files below a folder that git tracks, relative to it, as they are in the working tree; None outside a checkout.
+
+    Raises as `run_git`.
+    """
+    listed = run_git_raw(folder, "ls-files", "-z", "--cached", "--recurse-submodules")
+    return None if listed.returncode else frozenset(split_paths(listed.stdout))
+
+
 def find_fork(folder: Path, commit: str) -> str:
     """Return the commit at which this branch left another; that one itself if they have none in common, as in a shallow clone."""
     common = run_git(folder, "merge-base", commit, "HEAD")
