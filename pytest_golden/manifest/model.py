@@ -312,7 +312,7 @@ class GoldenProjectConfig(Shape):
     runner: str = declared(
         "auto",
         kinds.NAME,
-        "auto, command, or the name of a runner: odibi, dbt, python, shell, notebook, or a plugged-in one.",
+        "auto, command, or the name of a runner: odibi, dbt, python, shell, notebook, another engine's, or a plugged-in one.",
     )
     args: tuple[str, ...] = declared((), list_of(kinds.ARGUMENT), "Arguments added to the runner's command.")
     command: tuple[str, ...] | None = declared(
