@@ -25,9 +25,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from filelock import FileLock
 
 from pytest_golden.compare.waiting import RECORD_NAME
-from pytest_golden.errors import GatewayError
+from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gate.state_folder import is_own_folder, make_own_folder
 from pytest_golden.gate.waiting_outputs import open_artifact
+from pytest_golden.gateway import git
 from pytest_golden.gateway.model import PipelineOutcome
 from pytest_golden.gateway.scratch import remove_abandoned, remove_tree
 from pytest_golden.gateway.write_set import take_fingerprint
@@ -48,7 +49,7 @@ MOST_LOG_BYTES = 11 << 20
 MOST_BYTES = 256 << 20
 #: The limit for the outputs that a worker sends of one attempt.
 MOST_KEPT_BYTES = 64 << 20
-WORKSPACE, BASELINES = "workspace", "baselines"
+WORKSPACE, BASELINES, TRACKED = "workspace", "baselines", "tracked"
 _PATH_KEYS = ("path", "project_dir", "venv")
 
 
@@ -194,7 +195,7 @@ def open_kept(answer: FleetAnswer) -> Iterator[WaitingFolder]:
 def pack_workspace(
     root: Path, baselines: Path | None, *, left_out: Collection[Path] = (), most_bytes: int = MOST_BYTES
 ) -> bytes:
-    """Return a workspace as an archive, with the baselines' folder if that lies elsewhere.
+    """Return a workspace as an archive, with the baselines' folder if that lies elsewhere, and a list of what git tracks.
 
     Raises:
         GatewayError: it is larger than `most_bytes`, or cannot be read.
@@ -212,10 +213,34 @@ def pack_workspace(
         with tarfile.open(fileobj=written, mode="w:gz", compresslevel=1) as archive:
             for (folder, prefix), files in found.items():
                 _add(archive, folder, prefix, files)
+            _add_tracked(archive, root)
     except OSError as error:
         message = f"the workspace cannot be sent to workers: {error.strerror or error}: {error.filename or root}"
         raise GatewayError(message) from error
     return written.getvalue()
+
+
+def _add_tracked(archive: tarfile.TarFile, root: Path) -> None:
+    """Add the list of the files that git tracks: `.git` itself is not sent."""
+    try:
+        tracked = git.list_tracked(root)
+    except GoldenError:
+        tracked = None
+    if tracked is not None:
+        content = os.fsencode("\0".join(sorted(tracked)))
+        member = tarfile.TarInfo(TRACKED)
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+
+
+def list_shipped_tracked(session_id: str, folder: Path) -> frozenset[str] | None:
+    """Return the files below a folder of an unpacked workspace that git tracks where it came from; None if git knew nothing of it."""
+    place = _choose_folder(session_id)
+    if not (place / TRACKED).is_file():
+        return None
+    prefix = folder.relative_to(place / WORKSPACE).as_posix() + "/"
+    paths = git.split_paths((place / TRACKED).read_bytes())
+    return frozenset(path.removeprefix(prefix) for path in paths if prefix == "./" or path.startswith(prefix))
 
 
 def find_shipped(session_id: str) -> Path | None:

@@ -15,6 +15,7 @@ import zlib
 from base64 import b64encode
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.fleet import shipping
 from pytest_golden.fleet.cluster import describe_difference, find_versions
 from pytest_golden.gate.service import choose_keeping
+from pytest_golden.gateway import git
 from pytest_golden.gateway.model import AgentRole, Permissions, Problem
 from pytest_golden.gateway.outcome import outcome_not_started
 from pytest_golden.gateway.scratch import remove_tree
@@ -289,6 +291,9 @@ class Seat:
             find_command=lambda _: self._command,
             log_folder=self.logs,
             hidden=map(Path, session.hidden),
+            list_tracked=git.list_tracked
+            if workspace.is_shared
+            else partial(shipping.list_shipped_tracked, session.id),
             # A view that is kept in a copy of the workspace would not be found.
             keep_if=choose_keeping(session.keep if workspace.is_shared else "none", lambda: self._slowdowns),
         )

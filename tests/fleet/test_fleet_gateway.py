@@ -20,6 +20,7 @@ from pytest_golden.regression.model import OutputChange
 from pytest_golden.storage.store import Store
 from tests.fleet.clusters import Cluster, Gate, find_free_port, kill
 from tests.patience import PATIENCE_SECONDS, wait_until, without_hanging
+from tests.repository import git
 from tests.requirement import require
 
 # Runs for the first time until it is killed.
@@ -123,6 +124,16 @@ def test_outputs_of_a_red_run_wait_here_to_be_accepted(fleet: Cluster, gate: Gat
     assert accepted.change is OutputChange.CHANGED
     assert (gate.folder / "golden_baselines" / "other" / "out.txt").read_text() == "other\n"
     assert gate.run(fleet.url, "-k", "other") == 0
+
+
+@pytest.mark.parametrize("root", [".", "inner"], ids=["seen by the worker", "sent to the worker"])
+def test_a_tracked_view_is_the_same_on_a_worker(fleet: Cluster, gate: Gate, root: str) -> None:
+    script = "test -e run.sh && test ! -e left.txt"
+    gate.declare({"name": "one", "script": script, "view": "tracked"}, root=root)
+    (gate.folder / root / "one" / "left.txt").touch()
+    git(gate.folder, "init", "-q")
+    git(gate.folder, "add", f"{root}/one/run.sh")
+    assert gate.run(fleet.url) == 0, gate.said
 
 
 def test_a_workspace_that_workers_do_not_see_is_sent_to_them(fleet: Cluster, gate: Gate, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from pytest_golden.manifest.model import GoldenProjectConfig, Mount
 from pytest_golden.trajectory.readers.model import StepReading
 from tests.gateway.conftest import run_guarded, wait_until
 from tests.patience import without_hanging
+from tests.repository import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -589,3 +590,66 @@ def test_shell_has_the_terminal_and_an_interrupt_reaches_what_runs_in_it(
         check=False,
     )
     assert (done.returncode, done.stdout.split()) == (5, ["terminal", "interrupted"])
+
+
+def track(workspace: Path, *paths: str) -> None:
+    git(workspace, "init", "-q")
+    git(workspace, "add", "-f", *paths)
+
+
+@in_both_views
+def test_tracked_view_shows_what_git_tracks_and_what_the_pipeline_writes_is_new(
+    view: str, open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
+) -> None:
+    (project_dir / "data").mkdir()
+    for name in ("data/orders.csv", "data/own.csv", "data/asked.csv", "total.txt"):
+        (project_dir / name).write_text("from yesterday\n")
+    script = "ls * data; echo from yesterday > total.txt; echo more >> data/orders.csv"
+    project = make_project(script, view="tracked", depends_on=("project/data/as*.csv",))
+    track(project_dir.parent, "project/data/orders.csv", "project/pipeline.sh")
+    outcome = run_guarded(open_gateway(view=view), project)
+    shown = {word for word in outcome.stdout.split() if ":" not in word}
+    assert shown == {"pipeline.sh", "orders.csv", "asked.csv"}
+    # It has the content of a file that the view does not show, and is new all the same.
+    assert outcome.write_set.created == ("total.txt",)
+    assert outcome.write_set.changed == ("data/orders.csv",)
+    assert (outcome.exit_code, outcome.problem, outcome.warnings) == (0, None, ())
+    assert (project_dir / "data" / "orders.csv").read_text() == "from yesterday\n"
+
+
+def test_failure_in_a_tracked_view_says_what_was_left_out(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
+) -> None:
+    (project_dir / "model.pkl").touch()
+    project = make_project("cat model.pkl", view="tracked")
+    track(project_dir.parent, "project/pipeline.sh")
+    outcome = run_guarded(open_gateway(), project)
+    assert outcome.exit_code == 1
+    (warning,) = outcome.warnings
+    assert "shows only what git tracks, without model.pkl: if the pipeline needs them" in warning
+
+
+def test_engine_that_leaves_out_what_is_done_sees_what_git_tracks_where_git_knows_the_project(
+    open_gateway: Callable[..., ExecutionGateway], project_dir: Path
+) -> None:
+    (project_dir / "Makefile").write_text("total.txt:\n\techo new > $@\n")
+    (project_dir / "total.txt").write_text("old\n")
+    declared = {name: GoldenProjectConfig("total", "project/Makefile", view=name) for name in ("auto", "all")}
+    gateway = open_gateway()
+    assert "up to date" in run_guarded(gateway, declared["auto"]).stdout
+    git(project_dir, "init", "-q")
+    assert "up to date" in run_guarded(gateway, declared["auto"]).stdout
+    git(project_dir, "add", "Makefile")
+    assert run_guarded(gateway, declared["auto"]).write_set.created == ("total.txt",)
+    assert "up to date" in run_guarded(gateway, declared["all"]).stdout
+
+
+def test_tracked_view_of_what_git_does_not_know_is_refused(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
+) -> None:
+    project = make_project("true", view="tracked")
+    outside = run_guarded(open_gateway(), project)
+    assert outside.problem is not None
+    assert "is in no git repository" in outside.message
+    git(project_dir, "init", "-q")
+    assert "git does not track pipeline.sh: `git add` it" in run_guarded(open_gateway(), project).message

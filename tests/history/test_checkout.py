@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.gateway.git import BlobNames, find_commit
 from pytest_golden.history.checkout import (
     MOST_FILES,
     Checkout,
@@ -20,7 +21,6 @@ from pytest_golden.history.checkout import (
     list_files_since,
     read_checkout,
 )
-from pytest_golden.gateway.git import BlobNames, find_commit
 from tests.permissions import without_powers
 from tests.repository import git
 

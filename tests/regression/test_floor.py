@@ -56,6 +56,8 @@ LOOSENINGS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("quarantine", quarantine(1), quarantine(2)),
     ("unexpected_files", {"unexpected_files": "fail"}, {"unexpected_files": "warn"}),
     ("unexpected_files", {"unexpected_files": "warn"}, {"unexpected_files": "warn", "writes": ["**"]}),
+    ("project_dir", {"view": "tracked"}, {"view": "all"}),
+    ("project_dir", {}, {"view": "all"}),
     ("command", {}, {"command": ["true"]}),
     ("command", {"command": ["make", "all"]}, {"command": ["make", "none"]}),
     ("command", {"after": ["python check.py"]}, {}),
@@ -96,6 +98,7 @@ TIGHTENINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (quarantine(2), quarantine(1)),
     (quarantine(2), {}),
     ({"unexpected_files": "warn"}, {"unexpected_files": "fail"}),
+    ({"view": "all"}, {"view": "tracked"}),
     ({"pass_files": ["a"], "not_secret": ["a"]}, {"pass_files": ["a"]}),
     ({"unexpected_files": "fail", "writes": ["a", "b"]}, {"unexpected_files": "fail", "writes": ["a"]}),
 ]

@@ -217,6 +217,14 @@ def test_unexpected_files_are_failed_or_noted_as_declared() -> None:
     assert (allowed.status, allowed.warnings) == (PASSED, ())
 
 
+def test_what_an_engine_keeps_for_itself_is_never_unexpected() -> None:
+    write_set = WriteSet(created=("shop/.snakemake/log/a.log", "out.csv"))
+    outcome = PipelineOutcome(Ending.EXITED, 0, write_set=write_set, engine_files=("**/.snakemake/**",))
+    project = GoldenProjectConfig("sales", "Snakefile", unexpected_files="fail")
+    (reason,) = judge(project, outcome).reasons
+    assert reason.path == "out.csv"
+
+
 def test_a_flood_of_unexpected_files_is_counted() -> None:
     write_set = WriteSet(created=tuple(f"f{number:05}" for number in range(10_000)))
     result = assess(0, keys={"unexpected_files": "fail"}, write_set=write_set)

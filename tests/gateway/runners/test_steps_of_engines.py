@@ -365,7 +365,7 @@ def test_torn_output_of_any_engine_is_read_without_an_error(engine: str, data: s
     assert all(step.content for step in reading.steps)
 
 
-def read_report(folder: Path, engine: str, path: str, text: str) -> list[tuple[str, str, float | None]]:
+def read_report(folder: Path, engine: str, path: str, text: str) -> list[Any]:
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     (folder / path).write_text(text)
     steps = READERS[engine].read(Folder(folder), run_that_wrote_all(folder)).steps
