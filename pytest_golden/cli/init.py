@@ -1,6 +1,6 @@
 """`golden init`: write a first manifest, from pipelines that are found or from a command that is run once.
 
-Without --from it declares the Odibi projects, dbt projects and notebooks below the manifest's folder.
+Without --from it declares the projects of engines, and the notebooks, below the manifest's folder.
 With --from it runs the command there twice, in a copy-on-write view, and declares it with the files that it wrote, those with data as
 outputs with the rules that make them stable (see `golden calibrate`):
 
@@ -68,6 +68,7 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
+_NAMED_BY_FILE = frozenset({"odibi", "notebook"})
 # What is worth a baseline: tables, JSON, texts for people, pictures, genome data. Logs and models are not.
 _DATA_SUFFIXES = frozenset(
     {
@@ -249,17 +250,19 @@ def draft_found(found: Sequence[FoundPipeline]) -> tuple[DraftedProject, ...]:
     taken: set[str] = set()
     drafted = []
     for pipeline in found:
-        name = _choose_name(pipeline.path, taken)
+        name = _choose_name(pipeline, taken)
         taken.add(name)
         drafted.append(DraftedProject(name, pipeline.path, pipeline.runner, f"run by {pipeline.runner}"))
     return tuple(drafted)
 
 
-def _choose_name(path: str, taken: set[str]) -> str:
-    """Return a project's name: its file's, for dbt its folder's; the whole path's if that name is taken."""
-    pure = PurePosixPath(path)
-    is_dbt = pure.stem == "dbt_project"
-    name = slug(pure.parent.name) or "dbt" if is_dbt else stem_name(path) or "project"
+def _choose_name(pipeline: FoundPipeline, taken: set[str]) -> str:
+    """Return a project's name: its file's, or its folder's if all files of its engine have one name; the path's if that is taken."""
+    pure = PurePosixPath(pipeline.path)
+    if pipeline.runner in _NAMED_BY_FILE:
+        name = stem_name(pipeline.path) or "project"
+    else:
+        name = slug(pure.parent.name) or pipeline.runner
     if name in taken:
         name = slug(str(pure.with_suffix("")).replace("/", "_")) or "project"
     number, wanted = 2, name
@@ -337,8 +340,9 @@ def try_command(text: str, folder: Path, view: str, *, runs: int = 1) -> tuple[G
     comment = f"drafted from {count_of(tried.runs, 'run')} of its command; the first took {took}"
     written = sorted({*result.write_set.created, *result.write_set.changed})
     outputs, told = choose_outputs(tried, written)
-    unnamed = find_unexpected(written, [output.path for output in outputs if output.path])
     runner = make_plan(project, folder).runner or "command"
+    engine_files = [pattern for one in list_runners() if one.name == runner for pattern in one.engine_files]
+    unnamed = find_unexpected(written, [*engine_files, *(output.path for output in outputs if output.path)])
     writes = generalise_writes(unnamed, folder)
     return result, DraftedProject(project.name, path, runner, comment, command, ".", writes, outputs, told)
 

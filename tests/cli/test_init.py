@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,8 +28,6 @@ from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from tests.permissions import without_powers
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.conftest import Golden, GoldenProcess
 
 
@@ -289,7 +288,8 @@ def test_draft_is_a_valid_manifest_whatever_the_paths(paths: list[str]) -> None:
 
 def test_names_are_told_apart() -> None:
     paths = ("dbt_project.yml", "a/etl.ipynb", "b/etl.ipynb", "b_etl.ipynb", "c/b_etl.ipynb", "shop/dbt_project.yml")
-    found = [FoundPipeline(path, "x") for path in (*paths, "ü.ipynb", "!.ipynb", "?.ipynb")]
+    runners = {".yml": "dbt", ".ipynb": "notebook"}
+    found = [FoundPipeline(path, runners[Path(path).suffix]) for path in (*paths, "ü.ipynb", "!.ipynb", "?.ipynb")]
     names = [project.name for project in draft_found(found)]
     assert names == ["dbt", "etl", "b_etl", "b_etl_2", "c_b_etl", "shop", "u", "project", "project_2"]
 
@@ -393,3 +393,29 @@ def test_a_file_in_a_stamped_folder_is_declared_with_run(
 )
 def test_a_command_without_a_file_is_called_by_its_words(folder: Path, command: str, name: str) -> None:
     assert try_command(command, folder, "copy")[1].name == name
+
+
+def test_projects_of_engines_are_found_and_named_after_their_folders(tmp_path: Path) -> None:
+    files = {
+        "shop/pyproject.toml": "[tool.kedro]\n",
+        "lib/pyproject.toml": "[project]\n",
+        "genes/Snakefile": "",
+        "genes/modules/align.nf": "",
+        "data/dvc.yaml": "stages: {}\n",
+        "marts/config.yaml": "model_defaults: {dialect: duckdb}\n",
+        "web/config.yaml": "port: 80\n",
+        "build/Makefile": "all:\n",
+        "study/_targets.R": "",
+        "study/R/functions.R": "",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    drafted = draft_found(find_pipelines(tmp_path))
+    assert [(project.name, project.runner) for project in drafted] == [
+        ("data", "dvc"),
+        ("genes", "snakemake"),
+        ("marts", "sqlmesh"),
+        ("shop", "kedro"),
+        ("study", "targets"),
+    ]

@@ -73,6 +73,5 @@ RUNNERS = (
         step_readers=("nextflow",),
         engine_files=(".nextflow/**", ".nextflow.log*", "work/**", _TRACE),
         program="nextflow",
-        is_sure=True,
     ),
 )
