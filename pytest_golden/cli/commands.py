@@ -57,7 +57,7 @@ def attest() -> Command:
 
 
 def gate() -> Command:
-    """Run one gate whose judge the checked-out change cannot reach."""
+    """Run one gate without the configuration of the tests, or judged by a base."""
     from pytest_golden.cli import gate
 
     return gate

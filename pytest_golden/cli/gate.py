@@ -1,7 +1,12 @@
-"""`golden gate`: one gate on what is checked out, judged from outside of it.
+"""`golden gate`: one gate that the configuration of the repository's own tests does not reach.
 
-Code, configuration and conftests of the judge are those of the commit where this branch left REF, in a worktree of its own.
-The pipelines are those of the checkout, with its manifest and baselines; where these ask less than REF's, the gate fails.
+Without --base it is `pytest --golden` without the repository's ini file, conftests and plug-ins: what they ask of the tests, such as
+`addopts = --cov`, is not meant for the gate. A plug-in that the gate needs is named: `golden gate -- -p my_runner`.
+
+With --base it is judged from outside of the checkout. Code, configuration and conftests of the judge are those of the commit
+where this branch left REF, in a worktree of its own. The pipelines are those of the checkout, with its manifest and baselines;
+where these ask less than REF's, the gate fails.
+
 Arguments of pytest stand after `--`: `golden gate --base main -- -k sales --golden-junit report.xml`.
 
 exit code: pytest's own: 0 passed, 1 failed, 5 nothing ran; 3 the judge cannot be set up, 2 bad input or interrupted.
@@ -11,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +37,9 @@ if TYPE_CHECKING:
     from pytest_golden.verify.gates import BaseCommit
 
 _NO_JUDGE = 3
+_OUR_PLUGIN = "golden_projects"
+_OF_XDIST = ("-n", "--numprocesses", "--dist", "--maxprocesses")
+_OF_PYTEST = frozenset({"PYTEST_ADDOPTS", "PYTEST_PLUGINS"})
 _JSON = "--golden-json="
 # What GitHub's runner says to a person's own gate is meant for this one.
 _OF_GITHUB = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY")
@@ -38,14 +47,34 @@ _OF_GITHUB = ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden gate`."""
-    options.add_base_options(parser)
+    options.add_base_options(parser, is_required=False)
     parser.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="Arguments of pytest, after `--`.")
     options.add_options(parser, "--manifest", "--store")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the gate, and sign what it found."""
+    if arguments.base is None:
+        return _run_alone(arguments)
     return options.run_against_base(arguments, lambda settings, manifest: _run(arguments, settings, manifest))
+
+
+def _run_alone(arguments: argparse.Namespace) -> int:
+    """Become a pytest that reads nothing of the repository but the manifest."""
+    if arguments.floor is not None:
+        raise SettingsError("--floor is for a floor that is compared with that of --base REF: name the base too")
+    settings = options.read_command_settings(arguments)
+    manifest = options.find_manifest(arguments)
+    words = ["-c", os.devnull, f"--rootdir={manifest.parent}", "--noconftest", "-p", _OUR_PLUGIN]
+    if any(word.startswith(_OF_XDIST) for word in arguments.arguments):
+        words += ["-p", "xdist"]
+    words += ["--golden", f"--golden-manifest={manifest}"]
+    words += [] if settings.store is None else [f"--golden-store={settings.store}"]
+    words += [] if settings.attest is None else [f"--golden-attest={settings.attest}"]
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_PYTEST}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    command = [sys.executable, "-P", "-m", "pytest", *words, *arguments.arguments]
+    os.execve(sys.executable, command, environment)
 
 
 def _run(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:

@@ -219,9 +219,11 @@ def find_root(manifest: Path) -> Path:
     return load_manifest(manifest).workspace_root if manifest.exists() else manifest.parent
 
 
-def add_base_options(parser: argparse.ArgumentParser) -> None:
+def add_base_options(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
     """Declare what commands have that compare with a base."""
-    parser.add_argument("--base", metavar="REF", required=True, help="The branch, tag or commit to compare with.")
+    parser.add_argument(
+        "--base", metavar="REF", required=is_required, help="The branch, tag or commit to compare with."
+    )
     parser.add_argument(
         "--floor",
         choices=("check", "accept"),

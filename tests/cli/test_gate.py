@@ -101,3 +101,38 @@ def test_killed_gate_decides_nothing(repository: Repository, golden_process: Gol
     ran = golden_process("gate", "--base", "main", "--store", "none")
     assert ran.code == 3
     assert "the gate was killed, so nothing that it found counts" in ran.err
+
+
+@pytest.fixture
+def hostile_folder(folder: Path) -> Path:
+    """A workspace whose tests have a configuration that no gate survives."""
+    Repository(folder).declare("works")
+    Repository(folder).script("works", "echo fine > out.txt\n")
+    (folder / "golden_baselines" / "works").mkdir(parents=True)
+    (folder / "golden_baselines" / "works" / "out.txt").write_text("fine\n")
+    (folder / "pytest.ini").write_text('[pytest]\naddopts = --no-such-option -m "not slow"\n')
+    (folder / "conftest.py").write_text("raise RuntimeError('this conftest is for tests')\n")
+    return folder
+
+
+def test_gate_without_a_base_reads_nothing_of_the_tests_configuration(
+    hostile_folder: Path, golden_process: GoldenProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option-either")
+    done = golden_process("gate", "--", "--golden-json", "report.json")
+    assert done.code == 0, done.out + done.err
+    report = json.loads((hostile_folder / "report.json").read_text())
+    assert report["final_status"] == "passed"
+    assert (hostile_folder / ".golden" / "golden.db").is_file()
+
+
+def test_gate_without_a_base_takes_arguments_of_pytest(hostile_folder: Path, golden_process: GoldenProcess) -> None:
+    done = golden_process("gate", "--store", "none", "--", "-n", "1", "-k", "nothing_like_this")
+    assert done.code == 5, done.out + done.err
+    assert not (hostile_folder / ".golden" / "golden.db").exists()
+
+
+def test_floor_without_a_base_is_refused(hostile_folder: Path, golden_process: GoldenProcess) -> None:
+    done = golden_process("gate", "--floor", "accept")
+    assert done.code == 2, hostile_folder
+    assert "name the base too" in done.err
