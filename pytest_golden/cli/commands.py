@@ -91,6 +91,13 @@ def run() -> Command:
     return run
 
 
+def plan() -> Command:
+    """Show which golden projects a gate would run, and why."""
+    from pytest_golden.cli import plan
+
+    return plan
+
+
 def history() -> Command:
     """Show earlier runs of all golden projects, or of one."""
     from pytest_golden.cli import history
@@ -210,6 +217,7 @@ COMMANDS: Mapping[str, Callable[[], Command]] = {
             diff,
             attest,
             run,
+            plan,
             history,
             journal,
             learn,
