@@ -42,7 +42,7 @@ RUNNERS = (
             "NO_COLOR": "1",
             "PYTHONUNBUFFERED": "1",
         },
-        engine_files=("**/.viz/**", "**/.telemetry"),
+        engine_files=("**/.viz/**", "**/.telemetry", "info.log"),
         program="kedro",
         is_sure=True,
         distributions=("kedro", "kedro-datasets"),
