@@ -14,7 +14,7 @@ from pytest_golden.gateway import view as views
 from pytest_golden.gateway.limits import used_bytes
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.own_network import mount_resolver
-from pytest_golden.gateway.resolution import ProjectUnusableError, find_prefix, write_stand_ins
+from pytest_golden.gateway.resolution import ProjectUnusableError, find_prefix, is_conda_prefix, write_stand_ins
 from pytest_golden.gateway.runners.runner import find_missing_modules
 from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below, find_sockets
 from pytest_golden.gateway.view import CopyView, HiddenPlaces, OverlayView, View, copy_tree, is_below, select_hidden
@@ -313,7 +313,8 @@ def build_path_variable(project: ResolvedProject, environ: Mapping[str, str]) ->
 
     Relative entries are dropped: they would mean another folder inside the view.
     """
-    folders = [str(Path(project.python).parent), str(Path(project.gate_python).parent)]
+    own = Path(project.python).parent if project.venv is None else project.venv / "bin"
+    folders = [str(own), str(Path(project.gate_python).parent)]
     folders += [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
     return os.pathsep.join(dict.fromkeys(folders))
 
@@ -339,7 +340,7 @@ def build_environment(
     is_own = project.gate_python == sys.executable
     is_virtual = sys.prefix != sys.base_prefix if is_own else (prefix / "pyvenv.cfg").exists()
     if project.venv is not None or is_virtual:
-        clean["VIRTUAL_ENV"] = str(prefix)
+        clean["CONDA_PREFIX" if is_conda_prefix(prefix) else "VIRTUAL_ENV"] = str(prefix)
     return {**clean, **runner, **passed_variables(project, environ), **project.config.set_env}
 
 

@@ -82,7 +82,7 @@ def resolve_project(
         file=file,
         project_dir=project_dir,
         venv=venv,
-        python=gate_python if venv is None else _find_python(venv),
+        python=gate_python if venv is None else _find_python(venv, gate_python),
         gate_python=gate_python,
         mounts=tuple(ResolvedMount(_resolve(m.path, workspace_root, "mounts"), m.mode) for m in config.mounts),
         pass_files=tuple(_resolve(name, workspace_root, "pass_files") for name in config.pass_files),
@@ -91,6 +91,10 @@ def resolve_project(
 
 def _resolve(text: str, workspace_root: Path, key: str) -> Path:
     """Follow links in the folders of a path but keep its last name, which programs like Python's venv go by."""
+    if key == "venv" and "://" in text:
+        raise ProjectUnusableError(
+            f"venv {text} is no folder: images of containers are not supported yet; run the gate inside the container instead"
+        )
     if PureWindowsPath(text).drive and not text.startswith("/"):
         raise ProjectUnusableError(f"{key} {text} is a Windows path, and this is {sys.platform}")
     given = workspace_root / os.path.expanduser(text)
@@ -129,10 +133,18 @@ def find_prefix(python: str) -> Path:
     return Path(sys.prefix) if python == sys.executable else Path(python).parent.parent
 
 
-def _find_python(venv: Path) -> str:
+def is_conda_prefix(folder: Path) -> bool:
+    """Tell whether a folder is an environment of conda, or of what makes such: mamba and pixi."""
+    return (folder / "conda-meta").is_dir()
+
+
+def _find_python(venv: Path, gate_python: str) -> str:
     python = venv / "bin" / "python"
     if python.exists():
         return str(python)
+    if is_conda_prefix(venv):
+        # One for R, for example.
+        return gate_python
     raise ProjectUnusableError(
         f"venv {venv} contains no Python; create it with `python -m venv {venv}` and install into it"
     )

@@ -337,7 +337,9 @@ class GoldenProjectConfig(Shape):
         " slirp4netns is installed. host: all that this machine reaches.",
     )
     venv: str | None = declared(
-        None, TEXT, "The project's virtual environment, first on PATH. Default: the environment of the gate."
+        None,
+        TEXT,
+        "The project's virtual environment, or conda's, first on PATH. Default: the environment of the gate.",
     )
     set_env: Mapping[str, str] = field(
         default_factory=FrozenDict,

@@ -85,6 +85,7 @@ def test_mounts_and_passed_files_are_resolved(workspace: Path, home: Path) -> No
         ({"path": "project/../../a.sh", "project_dir": "project"}, Problem.PATH_NOT_FOUND, "does not exist"),
         ({"venv": ".venv"}, Problem.PATH_NOT_FOUND, "venv .venv does not exist"),
         ({"venv": "project"}, Problem.PATH_NOT_FOUND, "contains no Python"),
+        ({"venv": "docker://python:3.12"}, Problem.PATH_NOT_FOUND, "images of containers are not supported yet"),
         ({"mounts": [{"path": "/gone"}]}, Problem.PATH_NOT_FOUND, "mounts /gone does not exist"),
         ({"pass_files": ["~/gone"]}, Problem.PATH_NOT_FOUND, "pass_files ~/gone does not exist"),
         ({"path": "x" * 300}, Problem.PATH_NOT_FOUND, "cannot be resolved"),
@@ -261,3 +262,17 @@ def test_stand_in_for_nothing_is_an_outcome(
     )
     assert (outcome.ending, outcome.problem) == (Ending.NOT_STARTED, Problem.PATH_NOT_FOUND)
     assert "it cannot be replaced" in outcome.message
+
+
+def test_environment_of_conda_needs_no_python_and_is_named_as_one(
+    workspace: Path, make_project: MakeProject, open_gateway: Callable[..., ExecutionGateway]
+) -> None:
+    (workspace / "envs" / "r" / "conda-meta").mkdir(parents=True)
+    program = workspace / "envs" / "r" / "bin" / "Rscript"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho from conda\n")
+    program.chmod(0o755)
+    assert resolve(workspace, venv="envs/r").python == sys.executable
+    project = make_project('Rscript; echo "$CONDA_PREFIX, $VIRTUAL_ENV."', venv="envs/r")
+    outcome = open_gateway().run_pipeline(project, role=AgentRole.REGRESSION_GUARD, permissions=Permissions())
+    assert outcome.stdout == f"from conda\n{workspace / 'envs' / 'r'}, .\n"

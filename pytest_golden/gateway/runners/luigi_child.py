@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _tell_missing(task: Any) -> None:
-    missing = FileNotFoundError(f"{task} needs what nobody made")
+    missing = FileNotFoundError("its output does not exist, and this task makes none")
     steps.end(task.task_id, str(task), error=missing)
 
 

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+INSTALLS = re.compile(r"^\s*[!%]\s*(?:python\d* -m |uv )?(?:pip|conda|mamba) install\b.*", re.MULTILINE)
 SOURCE_LINES_SHOWN = 8
 STEP_NAME_LENGTH = 80
 # The path of a local socket holds 103 bytes at least, and the sockets' own names come after the folder's.
@@ -93,6 +94,7 @@ def execute(notebook: Any, folder: str) -> int:
                 client.execute_cell(cell, index)
             except exceptions.CellExecutionError as failure:
                 error = f"{failure.ename}: {ANSI.sub('', failure.evalue)}".rstrip(": ")
+                error += advise_install(failure.ename, [one.source for one in notebook.cells[: index + 1]])
                 write_step(index, cell.source, started, error)
                 explain(f"cell {index + 1} of {cell_count} failed: {error}", cell.source)
                 return 1
@@ -102,6 +104,14 @@ def execute(notebook: Any, folder: str) -> int:
                 return -find_signal(client.km) or 1
             write_step(index, cell.source, started)
     return 0
+
+
+def advise_install(exception: str, sources: list[str]) -> str:
+    """Name the fix where a module is missing that a cell would have installed: the environment cannot be written to."""
+    installing = next((found[0].strip() for source in sources if (found := INSTALLS.search(source))), None)
+    if installing is None or exception not in {"ModuleNotFoundError", "ImportError"}:
+        return ""
+    return f" (`{installing}` cannot install into the view: install beforehand into the project's environment, `venv:`)"
 
 
 def make_client(notebook: Any, folder: str) -> Any:

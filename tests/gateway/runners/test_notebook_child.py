@@ -77,6 +77,17 @@ class TestRealNotebook:
         assert pipeline.file.read_bytes() == before
         assert list(temporary.iterdir()) == []
 
+    def test_module_that_a_cell_would_have_installed_is_told_with_the_fix(
+        self, make_pipeline: MakePipeline, run: Run
+    ) -> None:
+        cells = ("# Set-up", "%pip --version\nprint('ready')", "import no_such_module_anywhere")
+        assert "venv:" not in run(make_pipeline("plain.ipynb", notebook(*cells))).stderr
+        cells = (cells[0], "if False:\n    !pip install -q no-such-module", cells[2])
+        ended = run(make_pipeline("installs.ipynb", notebook(*cells)))
+        assert ended.returncode == 1
+        told = "(`!pip install -q no-such-module` cannot install into the view: install beforehand into the project's environment"
+        assert f"ModuleNotFoundError: No module named 'no_such_module_anywhere' {told}" in ended.stderr
+
     def test_failing_cell_is_named_with_source_and_traceback_and_each_cell_leaves_a_step(
         self, make_pipeline: MakePipeline, run: Run, tmp_path: Path
     ) -> None:
