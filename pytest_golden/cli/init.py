@@ -36,14 +36,15 @@ from pytest_golden.gateway.runners.choice import find_runner, list_runners
 from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS
-from pytest_golden.manifest.amending import write_value
+from pytest_golden.manifest.amending import add_projects, write_value
 from pytest_golden.manifest.comparisons import COMPRESSED_SUFFIXES
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, slug, stem_name
-from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest
+from pytest_golden.manifest.reader import MANIFEST_NAME, load_manifest, parse_manifest
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.unexpected import find_unexpected, is_named, names_output
 from pytest_golden.regression.wording import count_of, format_elapsed
 from pytest_golden.report.result_text import explain_failure
+from pytest_golden.storage.folder import replace_file
 
 if TYPE_CHECKING:
     import argparse
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.gate.calibrating import ProjectCalibration
     from pytest_golden.gateway.write_set import WrittenFiles
+    from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.model import GoldenProjectResult
 
 
@@ -68,6 +70,7 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
+_VENVS = (".venv", "venv", ".pixi/envs/default")
 _NAMED_BY_FILE = frozenset({"odibi", "notebook"})
 # What is worth a baseline: tables, JSON, texts for people, pictures, genome data. Logs and models are not.
 _DATA_SUFFIXES = frozenset(
@@ -96,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Run this command twice, and declare it with the files that it wrote.",
     )
     parser.add_argument("--no-calibrate", action="store_true", help="With --from: run it once, and declare no outputs.")
+    parser.add_argument("--add", action="store_true", help="Add what it lacks to a manifest that is there.")
     parser.add_argument(
         "--manifest",
         metavar="PATH",
@@ -108,18 +112,28 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the manifest."""
     settings = read_command_settings(arguments)
     path = settings.manifest or Path.cwd() / MANIFEST_NAME
-    _require_free(path)
+    declared = load_manifest(path) if arguments.add else None
+    if declared is None:
+        _require_free(path)
+    root = path.parent if declared is None else declared.workspace_root
     if arguments.command is None:
-        drafted = draft_found(find_pipelines(path.parent))
+        drafted = draft_found(_leave_out_declared(find_pipelines(root), declared), root, declared)
     else:
         runs = 1 if arguments.no_calibrate else 2
-        result, project = try_command(arguments.command, path.parent, settings.sandbox, runs=runs)
+        result, project = try_command(arguments.command, root, settings.sandbox, runs=runs)
         if result.status is not ResultStatus.PASSED:
             told = {"error": result.error_message, "exit_code": result.exit_code, "output": result.output_summary}
             answer(arguments, told, lambda console: _show_failure(console, result))
             return 1
-        drafted = (project,)
-    _write(path, write_draft(drafted))
+        drafted = (
+            replace(
+                project, name=_choose_free(project.name, {one.name for one in declared.projects} if declared else ())
+            ),
+        )
+    if declared is None:
+        _write(path, write_draft(drafted))
+    elif drafted:
+        _complete(path, drafted)
     projects = [
         {
             "name": each.name,
@@ -130,7 +144,24 @@ def run(arguments: argparse.Namespace) -> int:
         for each in drafted
     ]
     facts = {"manifest": str(path), "projects": projects}
-    return answer(arguments, facts, lambda console: _show(console, path, drafted))
+    return answer(arguments, facts, lambda console: _show(console, path, drafted, is_added=arguments.add))
+
+
+def _leave_out_declared(found: Iterable[FoundPipeline], declared: Manifest | None) -> tuple[FoundPipeline, ...]:
+    """Leave out the pipelines that a manifest declares already."""
+    if declared is None:
+        return tuple(found)
+    root = declared.workspace_root
+    known = {os.path.realpath(root / Path(one.path).expanduser()) for one in declared.projects}
+    return tuple(one for one in found if os.path.realpath(root / one.path) not in known)
+
+
+def _complete(path: Path, drafted: Sequence[DraftedProject]) -> None:
+    """Add projects to a manifest that is there; it stays as it is if it could not be read afterwards."""
+    text = add_projects(path.read_text(encoding="utf-8"), [list(_project_lines(project)) for project in drafted])
+    parse_manifest(text, path.name, path.parent)
+    with replace_file(path) as file:
+        file.write(text)
 
 
 def _require_free(path: Path) -> None:
@@ -154,15 +185,23 @@ def _show_failure(console: Console, result: GoldenProjectResult) -> None:
     console.print(styled(explain_failure(result, shell_command=None)))
 
 
-def _show(console: Console, path: Path, drafted: Sequence[DraftedProject]) -> None:
+def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], *, is_added: bool) -> None:
     count = len(drafted)
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    console.print(styled(f"wrote {shown} with {count} golden project{'' if count == 1 else 's'}", "bold"))
+    told = (
+        f"added {count_of(count, 'golden project')} to {shown}"
+        if is_added
+        else f"wrote {shown} with {count_of(count, 'golden project')}"
+    )
+    console.print(styled(told, "bold"))
     print_list(console, [(project.name, f"{project.runner}  {project.path}") for project in drafted])
     for project in drafted:
         print_list(console, [(" ", told) for told in project.told])
     if count == MOST_FOUND:
         console.print(styled(f"there may be more: it stops at {MOST_FOUND}"))
+    if not drafted and is_added:
+        console.print(styled("every pipeline that is recognized with certainty is declared already"))
+        return
     if not drafted:
         console.print(styled("no pipeline was recognized with certainty: declare one as the comments in the file show"))
     first = drafted[0].name if drafted else "NAME"
@@ -243,17 +282,32 @@ class DraftedProject:
     writes: tuple[str, ...] = ()
     outputs: tuple[DeclaredOutput, ...] = ()
     told: tuple[str, ...] = ()
+    venv: str | None = None
 
 
-def draft_found(found: Sequence[FoundPipeline]) -> tuple[DraftedProject, ...]:
-    """Draft one project for each pipeline, each with a name of its own."""
-    taken: set[str] = set()
+def draft_found(
+    found: Sequence[FoundPipeline], folder: Path | None = None, declared: Manifest | None = None
+) -> tuple[DraftedProject, ...]:
+    """Draft one project for each pipeline, each with a name of its own, and with its environment if `folder` has one."""
+    taken: set[str] = {project.name for project in declared.projects} if declared else set()
     drafted = []
     for pipeline in found:
         name = _choose_name(pipeline, taken)
         taken.add(name)
-        drafted.append(DraftedProject(name, pipeline.path, pipeline.runner, f"run by {pipeline.runner}"))
+        venv = None if folder is None else _find_venv(folder, pipeline.path)
+        drafted.append(DraftedProject(name, pipeline.path, pipeline.runner, f"run by {pipeline.runner}", venv=venv))
     return tuple(drafted)
+
+
+def _find_venv(folder: Path, path: str) -> str | None:
+    """Return the environment beside a pipeline, or beside one of the folders above it, relative to the folder; None if there is none."""
+    for place in PurePosixPath(path).parents:
+        for name in _VENVS:
+            venv = folder / place / name
+            is_own = Path(sys.prefix).resolve() == venv.resolve()
+            if (venv / "bin" / "python").exists() and not is_own:
+                return (place / name).as_posix()
+    return None
 
 
 def _choose_name(pipeline: FoundPipeline, taken: set[str]) -> str:
@@ -264,8 +318,13 @@ def _choose_name(pipeline: FoundPipeline, taken: set[str]) -> str:
     else:
         name = slug(pure.parent.name) or pipeline.runner
     if name in taken:
-        name = slug(str(pure.with_suffix("")).replace("/", "_")) or "project"
-    number, wanted = 2, name
+        place = pure.with_suffix("") if pipeline.runner in _NAMED_BY_FILE else pure.parent
+        name = slug(str(place).replace("/", "_")) or "project"
+    return _choose_free(name, taken)
+
+
+def _choose_free(wanted: str, taken: Collection[str]) -> str:
+    name, number = wanted, 2
     while name in taken:
         name, number = f"{wanted}_{number}", number + 1
     return name
@@ -285,6 +344,8 @@ def _project_lines(project: DraftedProject) -> Iterator[str]:
     yield f"  path: {quote(project.path)}"
     if project.command:
         yield f"  command: [{', '.join(quote(word) for word in project.command)}]"
+    if project.venv is not None:
+        yield f"  venv: {quote(project.venv)}"
     if project.project_dir is not None:
         yield f"  project_dir: {quote(project.project_dir)}"
     if project.outputs:

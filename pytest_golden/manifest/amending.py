@@ -1,4 +1,4 @@
-"""Adds rules to entries of `outputs:` in the text of a manifest, and changes nothing else of it: no comment, no quote."""
+"""Adds rules to entries of `outputs:`, or whole projects, to the text of a manifest, and changes nothing else of it: no comment, no quote."""
 
 from __future__ import annotations
 
@@ -53,6 +53,23 @@ def amend(text: str, amendments: Sequence[Amendment]) -> str:
     for edit in sorted(edits, key=lambda edit: (-edit.start, -edit.end)):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
+
+
+def add_projects(text: str, projects: Sequence[Sequence[str]]) -> str:
+    """Return the manifest's text with further projects behind the last one; each is the lines of a list entry, not indented.
+
+    Raises:
+        NotInTextError: `golden_projects:` is not written as a list of lines with at least one project.
+    """
+    declared = _find_value(yaml.compose(text, Loader=yaml.SafeLoader), "golden_projects")
+    if not isinstance(declared, yaml.SequenceNode) or declared.flow_style or not declared.value:
+        raise NotInTextError("`golden_projects:` is no list with a line for each project: add the projects by hand")
+    indent = " " * declared.start_mark.column
+    end = _find_end(declared)
+    # The rest of the last line, with its comment.
+    end = text.find("\n", end) if "\n" in text[end:] else len(text)
+    added = "".join("\n\n" + "\n".join(f"{indent}{line}" for line in lines) for lines in projects)
+    return text[:end] + added + (text[end:] or "\n")
 
 
 def _find_entry(root: yaml.Node | None, amendment: Amendment) -> yaml.MappingNode:

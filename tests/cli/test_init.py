@@ -419,3 +419,66 @@ def test_projects_of_engines_are_found_and_named_after_their_folders(tmp_path: P
         ("shop", "kedro"),
         ("study", "targets"),
     ]
+
+
+def make_environment(place: Path) -> None:
+    (place / "bin").mkdir(parents=True)
+    (place / "bin" / "python").symlink_to(sys.executable)
+
+
+def test_environments_beside_or_above_a_pipeline_are_declared(tmp_path: Path) -> None:
+    make_environment(tmp_path / ".venv")
+    make_environment(tmp_path / "shop" / "venv")
+    found = [FoundPipeline("shop/dbt_project.yml", "dbt"), FoundPipeline("a/b/Snakefile", "snakemake")]
+    drafted = draft_found(found, tmp_path)
+    assert [project.venv for project in drafted] == ["shop/venv", ".venv"]
+    assert [project.venv for project in parse_manifest(write_draft(drafted), "g.yaml", "/w").projects] == [
+        "shop/venv",
+        ".venv",
+    ]
+
+
+def test_a_manifest_is_completed_and_nothing_else_of_it_changes(folder: Path, golden: Golden) -> None:
+    text = """\
+version: 1
+workspace_root: work
+golden_projects:
+    - name: shop  # ours
+      path: shop/dbt_project.yml
+      outputs:
+        - {path: a.csv}  # the last one
+
+# What is here stays.
+defaults: {timeout: 1m}
+"""
+    (folder / "golden_projects.yaml").write_text(text)
+    for path in ("shop/dbt_project.yml", "more/shop/dbt_project.yml", "genes/Snakefile"):
+        (folder / "work" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "work" / path).write_text("name: shop\n")
+    ran = golden("init", "--add")
+    assert ran.code == 0, ran.err
+    assert "added 2 golden projects to golden_projects.yaml" in ran.out
+    added = """
+    # run by snakemake
+    - name: genes
+      path: genes/Snakefile
+
+    # run by dbt
+    - name: more_shop
+      path: more/shop/dbt_project.yml
+"""
+    head, mark, tail = text.partition("# the last one\n")
+    assert (folder / "golden_projects.yaml").read_text() == head + mark + added + tail
+    again = golden("init", "--add")
+    assert again.code == 0
+    assert "every pipeline that is recognized with certainty is declared already" in again.out
+
+
+@pytest.mark.parametrize("text", ["golden_projects: []\n", "golden_projects: [{path: a.sh}]\n"])
+def test_a_manifest_that_cannot_be_completed_stays_as_it_is(folder: Path, golden: Golden, text: str) -> None:
+    (folder / "golden_projects.yaml").write_text(text)
+    (folder / "Snakefile").touch()
+    ran = golden("init", "--add")
+    assert ran.code == 2
+    assert "add the projects by hand" in ran.err
+    assert (folder / "golden_projects.yaml").read_text() == text
