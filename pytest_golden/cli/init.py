@@ -19,12 +19,13 @@ import re
 import shlex
 import sys
 from collections import Counter
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
+from pytest_golden.cli import pytest_workflow
 from pytest_golden.cli.check import make_plan
 from pytest_golden.cli.options import add_options, read_command_settings
 from pytest_golden.cli.screen import answer, print_list, show_status, styled
@@ -48,7 +49,7 @@ from pytest_golden.storage.folder import replace_file
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -96,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="command",
         metavar="COMMAND",
-        help="Run this command twice, and declare it with the files that it wrote.",
+        help="Run this command twice, and declare it with the files that it wrote; or `pytest-workflow`: translate its tests.",
     )
     parser.add_argument("--no-calibrate", action="store_true", help="With --from: run it once, and declare no outputs.")
     parser.add_argument("--add", action="store_true", help="Add what it lacks to a manifest that is there.")
@@ -118,6 +119,8 @@ def run(arguments: argparse.Namespace) -> int:
     root = path.parent if declared is None else declared.workspace_root
     if arguments.command is None:
         drafted = draft_found(_leave_out_declared(find_pipelines(root), declared), root, declared)
+    elif arguments.command == pytest_workflow.NAME:
+        drafted = draft_tests(root, {one.name for one in declared.projects} if declared else set())
     else:
         runs = 1 if arguments.no_calibrate else 2
         result, project = try_command(arguments.command, root, settings.sandbox, runs=runs)
@@ -283,6 +286,7 @@ class DraftedProject:
     outputs: tuple[DeclaredOutput, ...] = ()
     told: tuple[str, ...] = ()
     venv: str | None = None
+    keys: Mapping[str, Any] = field(default_factory=dict)
 
 
 def draft_found(
@@ -296,6 +300,33 @@ def draft_found(
         taken.add(name)
         venv = None if folder is None else _find_venv(folder, pipeline.path)
         drafted.append(DraftedProject(name, pipeline.path, pipeline.runner, f"run by {pipeline.runner}", venv=venv))
+    return tuple(drafted)
+
+
+def draft_tests(folder: Path, taken: set[str]) -> tuple[DraftedProject, ...]:
+    """Draft one project for each test of pytest-workflow below a folder.
+
+    Raises:
+        SettingsError: there are none, or the command of one cannot be read.
+    """
+    drafted = []
+    for test in pytest_workflow.translate_tests(folder):
+        command = split_command(test.command)
+        name = _choose_free(test.name, taken)
+        taken.add(name)
+        drafted.append(
+            DraftedProject(
+                name,
+                _choose_path(command, folder),
+                "command",
+                "a test of pytest-workflow",
+                command,
+                ".",
+                outputs=test.outputs,
+                told=test.told,
+                keys=test.keys,
+            )
+        )
     return tuple(drafted)
 
 
@@ -354,8 +385,15 @@ def _project_lines(project: DraftedProject) -> Iterator[str]:
     if project.writes:
         yield "  writes: # seen in one run; a file that no pattern names gives a warning"
         yield from (f"    - {quote(pattern)}" for pattern in project.writes)
-    if project.outputs or project.writes:
+    if (project.outputs or project.writes) and not project.keys:
         yield "  unexpected_files: warn # or fail"
+    yield from (f"  {key}: {_write_key(value)}" for key, value in project.keys.items())
+
+
+def _write_key(value: Any) -> str:
+    if not isinstance(value, dict):
+        return write_value(value)
+    return f"{{{', '.join(f'{key}: {write_value(each)}' for key, each in value.items())}}}"
 
 
 def _list_rules(output: DeclaredOutput) -> Iterator[str]:

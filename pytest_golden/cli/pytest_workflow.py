@@ -1,0 +1,105 @@
+"""Translates tests of pytest-workflow into golden projects; what has no equal here is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from pytest_golden.errors import SettingsError
+from pytest_golden.manifest.model import DeclaredOutput, slug
+from pytest_golden.values.checking import as_mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+#: What `golden init --from` is given for it.
+NAME = "pytest-workflow"
+_PATTERNS = ("**/test*.yml", "**/test*.yaml")
+_MOST_BYTES = 1 << 20
+_TRANSLATED = frozenset({"name", "command", "tags", "files", "exit_code", "stdout", "stderr"})
+_SUMS = ("md5sum", "extract_md5sum")
+_OF_FILE = frozenset({"path", "should_exist", "contains", "must_not_contain", *_SUMS})
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedTest:
+    """One test: what a golden project has of it. `keys` are those beside name, command and outputs, `told` what has no equal."""
+
+    name: str
+    command: str
+    outputs: tuple[DeclaredOutput, ...] = ()
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
+
+
+def translate_tests(folder: Path) -> tuple[TranslatedTest, ...]:
+    """Translate all tests of pytest-workflow below a folder, by their files and in their order.
+
+    Raises:
+        SettingsError: there are none.
+    """
+    files = sorted({path for pattern in _PATTERNS for path in folder.glob(pattern) if path.is_file()})
+    found = tuple(_translate(test) for path in files for test in _read_tests(path))
+    if not found:
+        raise SettingsError(
+            f"there are no tests of pytest-workflow (`test*.yml` with `name` and `command`) below {folder}"
+        )
+    return found
+
+
+def _read_tests(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the tests of a file; other YAML files have none."""
+    try:
+        content = yaml.safe_load(path.read_bytes()[:_MOST_BYTES])
+    except (OSError, ValueError, yaml.YAMLError):
+        return
+    for test in content if isinstance(content, list) else ():
+        if isinstance(test, dict) and isinstance(test.get("name"), str) and isinstance(test.get("command"), str):
+            yield test
+
+
+def _translate(test: Mapping[str, Any]) -> TranslatedTest:
+    told: list[str] = [f"{key}: has no equal" for key in test if key not in _TRANSLATED]
+    keys: dict[str, Any] = {"title": test["name"]}
+    if test.get("tags"):
+        tags = [slug(str(tag)) for tag in ([test["tags"]] if isinstance(test["tags"], str) else test["tags"])]
+        keys["tags"] = list(dict.fromkeys(filter(None, tags)))
+    if test.get("exit_code"):
+        keys["expected_outcome"] = f"exit_code:{test['exit_code']}"
+    for stream in ("stdout", "stderr"):
+        rules = dict(_list_text_rules(as_mapping(test.get(stream)), stream, told))
+        if rules:
+            keys[stream] = rules
+    files = [file for file in test.get("files") or () if isinstance(file, dict) and isinstance(file.get("path"), str)]
+    absent = [file["path"] for file in files if file.get("should_exist") is False]
+    if absent:
+        keys["unexpected_files"] = "fail"
+        told += [
+            f"{path} must not exist: `unexpected_files: fail` refuses every file that is not declared"
+            for path in absent
+        ]
+    outputs = tuple(_make_output(file, told) for file in files if file.get("should_exist") is not False)
+    return TranslatedTest(slug(test["name"]) or "project", test["command"], outputs, keys, tuple(told))
+
+
+def _make_output(file: Mapping[str, Any], told: list[str]) -> DeclaredOutput:
+    path = file["path"]
+    told += [f"{path}: {key} has no equal" for key in file if key not in _OF_FILE and not key.endswith("_regex")]
+    rules: dict[str, Any] = dict(_list_text_rules(file, path, told))
+    has_sum = any(file.get(key) for key in _SUMS)
+    if has_sum:
+        told.append(f"{path}: instead of its checksum it is compared with a baseline, which you accept once")
+    compare: Any = ("text" if rules else "bytes") if has_sum else "exists"
+    return DeclaredOutput(path, compare=compare, **rules)
+
+
+def _list_text_rules(given: Mapping[str, Any], where: str, told: list[str]) -> Iterator[tuple[str, list[str]]]:
+    for theirs, ours in (("contains", "contains"), ("must_not_contain", "not_contains")):
+        if given.get(theirs):
+            texts = given[theirs]
+            yield ours, [texts] if isinstance(texts, str) else [str(text) for text in texts]
+        if given.get(f"{theirs}_regex"):
+            told.append(f"{where}: {theirs}_regex has no equal; search with `grep` in `after:`")
