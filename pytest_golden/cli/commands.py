@@ -98,6 +98,13 @@ def plan() -> Command:
     return plan
 
 
+def coverage() -> Command:
+    """Show which files no golden project reads."""
+    from pytest_golden.cli import coverage
+
+    return coverage
+
+
 def history() -> Command:
     """Show earlier runs of all golden projects, or of one."""
     from pytest_golden.cli import history
@@ -218,6 +225,7 @@ COMMANDS: Mapping[str, Callable[[], Command]] = {
             attest,
             run,
             plan,
+            coverage,
             history,
             journal,
             learn,

@@ -36,7 +36,7 @@ _LIMITS = {
 class ReadRecorder:
     """Records what was opened between `begin` and `end`, in the checkout that a folder is in, or else below that folder.
 
-    Caches, virtual environments and `node_modules` are left out.
+    Caches, virtual environments and `node_modules` are left out. A pipeline that works on a copy of its folder opens no file of it.
     """
 
     def __init__(self, folder: Path, *, most_folders: int = MOST_FOLDERS, most_reads: int = MOST_READS) -> None:
@@ -48,6 +48,7 @@ class ReadRecorder:
         self._folders: dict[int, str] = {}
         self._trouble: str | None = None
         self._is_told = False
+        self.inside: tuple[str, ...] | None = None
 
     def begin(self) -> None:
         """Forget what was opened before."""
@@ -60,15 +61,20 @@ class ReadRecorder:
     def end(self, own: Path) -> tuple[str, ...] | None:
         """Return the files opened since `begin`, sorted, relative to the root; None if that is not known.
 
-        Files in `own`, a real path, are left out.
+        Files in `own`, a real path, are left out; `inside` holds them then.
         """
+        self.inside = None
         taken = None if self._inotify is None else self._take()
         if taken is None:
             self.close()
             return None
-        found = sorted(path for path in taken if not (self.root / path).is_relative_to(own))
-        is_known = len(found) <= self._most_reads and all(map(_is_text, found))
-        return tuple(found) if is_known else None
+        inside = {path for path in taken if (self.root / path).is_relative_to(own)}
+        self.inside = self._bound(inside)
+        return self._bound(taken - inside)
+
+    def _bound(self, paths: set[str]) -> tuple[str, ...] | None:
+        is_known = len(paths) <= self._most_reads and all(map(_is_text, paths))
+        return tuple(sorted(paths)) if is_known else None
 
     def take_warnings(self) -> tuple[str, ...]:
         """Return why nothing is recorded; the first call only."""

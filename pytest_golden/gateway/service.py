@@ -359,7 +359,7 @@ class ExecutionGateway:
                 executed = execute(prepared, order.command.argv, supervisor)
             finally:
                 self._running = None
-            noted = {} if self._reads is None else {"reads": self._reads.end(order.project.project_dir)}
+            noted = {} if self._reads is None else _note_reads(self._reads, prepared)
             warnings = warnings if self._reads is None else (*warnings, *self._reads.take_warnings())
             log_file = None if self._log_folder is None else next_log_file(self._log_folder, config.name)
             keeping = Keeping(order.redactor, log_file, noted)
@@ -506,6 +506,12 @@ def _find_values(
         literals += literals_in_file(content)
         known += () if name in project.not_secret else literals_in_content(content)
     return literals, known
+
+
+def _note_reads(reads: ReadRecorder, prepared: Prepared) -> dict[str, Any]:
+    """Return which files of the checkout a pipeline opened: in its own folder too, where it did not work on a copy."""
+    outside = reads.end(prepared.project.project_dir)
+    return {"reads": outside, "reads_inside": None if prepared.view.is_copied else reads.inside}
 
 
 def _read_credentials(file: Path) -> str:

@@ -51,6 +51,11 @@ class OverlayView:
     `source` is a copy of a part of the original, which lies below in its place.
     """
 
+    @property
+    def is_copied(self) -> bool:
+        """Tell whether the pipeline reads copies of the project's files."""
+        return self._source != self.project_dir
+
     def __init__(
         self, project_dir: Path, folder: Path, stand_ins: StandIns = NO_STAND_INS, *, source: Path | None = None
     ) -> None:
@@ -107,6 +112,8 @@ class OverlayView:
 
 class CopyView:
     """A private copy of the original, made by the file system's own cloning where it has that. `source` is as for an overlay."""
+
+    is_copied = True
 
     def __init__(
         self,

@@ -330,6 +330,20 @@ def _read_documents(connection: Connection, digests: Iterable[str]) -> dict[str,
     return {row.digest: row.body for row in rows if isinstance(row.body, dict)}
 
 
+def read_own_reads(connection: Connection, names: Collection[str]) -> dict[str, tuple[str, ...] | None]:
+    """Return what the last run of each project read of the checkout, its own folder included; None where that is not known."""
+    rows = {row.project: row.trajectory_id for some in split(sorted(names)) for row in _ask_last(connection, some)}
+    known: dict[str, tuple[str, ...]] = {}
+    for row in select_by(
+        connection, trajectories.c.id, filter(None, rows.values()), json_member(trajectories.c.body, "metadata")
+    ):
+        noted = as_mapping(row.metadata)
+        outside, inside = noted.get("reads"), noted.get("reads_inside")
+        if isinstance(outside, list) and isinstance(inside, list):
+            known[row.id] = (*map(str, outside), *map(str, inside))
+    return {name: known.get(number) for name, number in rows.items()}
+
+
 def _read_reads(connection: Connection, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for row in select_by(connection, trajectories.c.id, ids, json_member(trajectories.c.body, "metadata")):

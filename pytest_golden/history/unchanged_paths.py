@@ -290,11 +290,16 @@ class Claims:
         return tuple(path for path in paths if not self._is_claimed(path))
 
     def _is_claimed(self, path: str) -> bool:
-        if _FOR_PEOPLE.fullmatch(path):
+        if is_for_people(path):
             return True
         places = (path, *list_above(path))
         patterns = chain.from_iterable(self._patterns.get(place, ()) for place in places)
         return any(place in self._places for place in places) or any(is_named(path, pattern) for pattern in patterns)
+
+
+def is_for_people(path: str) -> bool:
+    """Tell whether a file of a checkout is for people only, such as documentation, so that no pipeline reads it."""
+    return _FOR_PEOPLE.fullmatch(path) is not None
 
 
 def list_above(path: str) -> Iterator[str]:

@@ -1,0 +1,155 @@
+"""`golden coverage`: show which files of the repository no golden project reads. It runs nothing.
+
+It counts what `pytest --golden --golden-reads` recorded at the last run of each project: the tracked files that were opened. Files
+for people (documentation, `.github/`), tests, baselines and the manifest do not count. A project that worked on a copy of its
+folder, as with `view: tracked`, reads what is not known, and is named.
+
+exit code: 0 done; 1 less than --fail-under; 2 bad input.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.cli import options
+from pytest_golden.cli.screen import answer, styled
+from pytest_golden.errors import SettingsError
+from pytest_golden.gateway import git
+from pytest_golden.history.past_store import read_own_reads
+from pytest_golden.history.unchanged_paths import is_for_people
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.regression.wording import count_of, show_path
+from pytest_golden.values.shape import Shape
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rich.console import Console
+
+    from pytest_golden.manifest.model import Manifest
+
+_MOST_SHOWN = 50
+_MOST_COUNTED = 3
+_TESTS = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*\.py|[^/]*_test\.py|conftest\.py)", re.DOTALL)
+_GOOD, _FAIR = 80, 50
+_BADGE = """\
+<svg xmlns="http://www.w3.org/2000/svg" width="150" height="20" role="img" aria-label="golden coverage: {share} %">
+<rect width="110" height="20" fill="#555"/><rect x="110" width="40" height="20" fill="{colour}"/>
+<g fill="#fff" text-anchor="middle" font-family="Verdana,sans-serif" font-size="11">
+<text x="55" y="14">golden coverage</text><text x="130" y="14">{share} %</text></g></svg>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FloorCoverage(Shape):
+    """What of a repository the golden projects read: the number of files that count, and those that none reads.
+
+    `unknown` are the projects of which it is not known what they read.
+    """
+
+    files: int
+    unread: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def share(self) -> int:
+        """Return how many of 100 files are read, rounded down; 100 of no files."""
+        return 100 if not self.files else 100 * (self.files - len(self.unread)) // self.files
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden coverage`."""
+    parser.add_argument("--html", metavar="PATH", type=Path, help="Write it as one HTML page too.")
+    parser.add_argument("--badge", metavar="PATH", type=Path, help="Write a badge (SVG) too.")
+    parser.add_argument(
+        "--fail-under", metavar="PERCENT", type=int, default=0, help="Exit with 1 below this share of files."
+    )
+    options.add_options(parser, "--manifest", "--store", "--json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the coverage."""
+    manifest = load_manifest(options.find_manifest(arguments))
+    names = [project.name for project in manifest.projects]
+    with options.open_store(arguments) as store, store.read() as connection:
+        reads = read_own_reads(connection, names) if names else {}
+    found = find_coverage(manifest, reads)
+    if arguments.badge is not None:
+        _write(arguments.badge, _BADGE.format(share=found.share, colour=_choose_colour(found.share)))
+    if arguments.html is not None:
+        _write(arguments.html, _make_page(found))
+    answer(arguments, {"share": found.share, **found.to_dict()}, lambda console: _show(console, found))
+    return int(found.share < arguments.fail_under)
+
+
+def find_coverage(manifest: Manifest, reads: dict[str, tuple[str, ...] | None]) -> FloorCoverage:
+    """Find which tracked files the projects do not read, by what their last runs read of the checkout.
+
+    Raises:
+        SettingsError: the workspace is in no git repository.
+    """
+    top = git.find_top(manifest.workspace_root)
+    tracked = None if top is None else git.list_tracked(top)
+    if top is None or tracked is None:
+        raise SettingsError(f"{manifest.workspace_root} is in no git repository, whose files could be counted")
+    counted = sorted(path for path in tracked if _counts(path) and path != _relate(manifest.path, top))
+    read = {path for paths in reads.values() for path in paths or ()}
+    unread = tuple(path for path in counted if path not in read)
+    unknown = tuple(project.name for project in manifest.projects if reads.get(project.name) is None)
+    return FloorCoverage(len(counted), unread, unknown)
+
+
+def _counts(path: str) -> bool:
+    is_hidden = any(part.startswith(".") for part in path.split("/"))
+    is_baseline = "golden_baselines" in path.split("/")[:-1]
+    return not (is_hidden or is_baseline or is_for_people(path) or _TESTS.fullmatch(path))
+
+
+def _relate(manifest: Path | None, top: Path) -> str | None:
+    return None if manifest is None else os.path.relpath(os.path.realpath(manifest), os.path.realpath(top))
+
+
+def _choose_colour(share: int) -> str:
+    return "#4c1" if share >= _GOOD else "#dfb317" if share >= _FAIR else "#e05d44"
+
+
+def _tell(found: FloorCoverage) -> list[str]:
+    read = found.files - len(found.unread)
+    told = [f"{read} of {count_of(found.files, 'file')} ({found.share} %) are read by a golden project"]
+    if found.unknown:
+        names = ", ".join(found.unknown[:_MOST_COUNTED])
+        more = f" and {len(found.unknown) - _MOST_COUNTED} more" if len(found.unknown) > _MOST_COUNTED else ""
+        told.append(f"what {names}{more} reads is not known: run `pytest --golden --golden-reads`, in an overlay")
+    return told
+
+
+def _show(console: Console, found: FloorCoverage) -> None:
+    if found.unread:
+        console.print(styled("no golden project reads:", "bold"))
+    for path in found.unread[:_MOST_SHOWN]:
+        console.print(styled(f"  {show_path(path)}"))
+    if len(found.unread) > _MOST_SHOWN:
+        console.print(styled(f"  and {len(found.unread) - _MOST_SHOWN} more: --json lists all"))
+    for line in _tell(found):
+        console.print(styled(line))
+
+
+def _make_page(found: FloorCoverage) -> str:
+    from pytest_golden.report.html_page import make_page, tag
+
+    items = [tag("li", show_path(path)) for path in found.unread]
+    unread = tag("section", tag("h2", "No golden project reads"), tag("ul", *items)) if items else None
+    told = [tag("p", line) for line in _tell(found)]
+    body = tag("main", tag("h1", f"Golden coverage: {found.share} %"), *told, unread)
+    return make_page("Golden coverage", [body])
+
+
+def _write(place: Path, text: str) -> None:
+    try:
+        place.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{place} cannot be written: {error.strerror or error}") from None
