@@ -124,3 +124,85 @@ def test_program_that_a_before_command_may_make_is_not_looked_for(make_pipeline:
 def test_executable_beside_the_pipeline_is_taken_as_declared(make_pipeline: MakePipeline) -> None:
     make_pipeline("tool", "#!/bin/sh\n").file.chmod(0o755)
     assert find_runner_command(make_pipeline("job.toml", command=("./tool",))).argv == ("./tool",)
+
+
+ENGINES = [
+    (
+        "airflow",
+        "dags/shop.py",
+        "",
+        {"runner": "airflow", "args": ("shop",)},
+        ("airflow_child.py", "dags", "dags", "test", "shop"),
+    ),
+    ("airflow", "shop.py", "", {"command": ("airflow", "dags", "list")}, ("airflow_child.py", ".", "dags", "list")),
+    (
+        "dagster",
+        "defs.py",
+        "",
+        {"runner": "dagster"},
+        ("dagster_child.py", "asset", "materialize", "--select", "*", "-f", "{path}"),
+    ),
+    ("dvc", "dvc.yaml", "", {}, ("-m", "dvc", "repro", "{path}")),
+    ("kedro", "pyproject.toml", "[tool.kedro]\n", {"args": ("--tags", "a")}, ("kedro_child.py", "run", "--tags", "a")),
+    (
+        "luigi",
+        "tasks.py",
+        "",
+        {"runner": "luigi", "args": ("All",)},
+        ("luigi_child.py", "--local-scheduler", "--module", "tasks", "All"),
+    ),
+    ("make", "Makefile", "", {"args": ("all",)}, ("-f", "{path}", "all")),
+    ("make", "rules.mk", "", {}, ("-f", "{path}")),
+    ("make", "Makefile", "", {"command": ("make", "-j2")}, ("-j2",)),
+    ("nextflow", "main.nf", "", {}, ("run", "{path}", "-ansi-log", "false", "-with-trace", ".golden-trace.txt")),
+    ("Rscript", "report.R", "", {}, ("{path}",)),
+    (
+        "snakemake",
+        "Snakefile",
+        "",
+        {},
+        ("-m", "snakemake", "--snakefile", "{path}", "--cores", "2", "--show-failed-logs"),
+    ),
+    ("spark-submit", "app.jar", "", {}, ("--master", "local[2]", "--conf", "spark.ui.enabled=false", "{path}")),
+]
+
+
+@pytest.mark.parametrize(("program", "path", "content", "keys", "expected"), ENGINES)
+def test_an_engines_project_is_started_by_its_own_program(
+    make_pipeline: MakePipeline,
+    tmp_path: Path,
+    program: str,
+    path: str,
+    content: str,
+    keys: dict[str, object],
+    expected: tuple[str, ...],
+) -> None:
+    tool = tmp_path / "bin" / program
+    tool.parent.mkdir()
+    tool.write_text(f"#!{sys.executable}\n")
+    tool.chmod(0o755)
+    command = find_runner_command(make_pipeline(path, content, path_variable=str(tool.parent), **keys))
+    first, *rest = command.argv
+    assert first in {sys.executable, str(tool)}
+    assert tuple(word.rpartition("/")[2] if word.endswith("_child.py") else word for word in rest) == expected
+    assert command.environment
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "told"),
+    [
+        ("Makefile", "", "`make` is not on PATH (/nowhere): install it, or give `command:`"),
+        ("report.R", "", "`Rscript` is not on PATH (/nowhere): install R"),
+        ("_targets.R", "", "`Rscript` is not on PATH (/nowhere): install R"),
+        ("app.jar", "", "`spark-submit` is not on PATH (/nowhere): install Spark"),
+        ("Snakefile", "", "install snakemake, name its environment with `venv:`, or give `command:`"),
+        ("config.yaml", "model_defaults: {}\n", "install sqlmesh, name its environment"),
+        ("pyproject.toml", "[tool.kedro]\n", "install kedro, name its environment"),
+        ("pyproject.toml", "[project]\n", "does not look like pyproject.toml with [tool.kedro]"),
+        ("config.yaml", "port: 80\n", "does not look like"),
+    ],
+)
+def test_an_engine_that_is_missing_is_told_with_what_to_install(
+    make_pipeline: MakePipeline, path: str, content: str, told: str
+) -> None:
+    assert told in str(refusal(make_pipeline, path, content, path_variable="/nowhere"))
