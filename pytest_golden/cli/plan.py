@@ -79,11 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
     settings = options.read_command_settings(arguments)
     manifest = load_manifest(options.find_manifest(arguments))
     with open_existing(find_store_place(settings.store, find_state_folder(manifest.workspace_root))) as store:
-        plan = _make_plan(arguments.ref, manifest, store)
+        plan = _make_plan(arguments.ref, manifest, store, is_recording=settings.reads)
     return answer(arguments, plan.to_dict, lambda console: _show(console, plan))
 
 
-def _make_plan(ref: str | None, manifest: Manifest, store: Store | None) -> GatePlan:
+def _make_plan(ref: str | None, manifest: Manifest, store: Store | None, *, is_recording: bool) -> GatePlan:
     usual = dict(_find_usual(manifest, store))
     if ref is None:
         why = dict.fromkeys(usual, _EVERYTHING)
@@ -92,7 +92,9 @@ def _make_plan(ref: str | None, manifest: Manifest, store: Store | None) -> Gate
         with ExecutionGateway(manifest.workspace_root) as gateway:
             hider = SecretHider(gateway.redact, manifest.projects)
             judging = tuple(Path(manifest.path.parent, name) for name in _JUDGING) if manifest.path else ()
-            question = Question(ref, manifest, hider.hide_for_all, judging=tuple(filter(os.path.exists, judging)))
+            question = Question(
+                ref, manifest, hider.hide_for_all, judging=tuple(filter(os.path.exists, judging)), reads=is_recording
+            )
             selection = select_changed(question, store)
     projects = (
         PlannedProject(name, name in selection.why, selection.why.get(name, f"unchanged since {ref}"), seconds)

@@ -263,8 +263,8 @@ def find_accepted(connection: Connection, numbers: Sequence[int]) -> frozenset[i
 class LastResult:
     """A project's newest result that is not SKIPPED. `checkout` is shared by all results of one run, which began at `started_at`.
 
-    `where` are the machine and the workspace that it ran in. `reads` are the files of the checkout that it read, `ignored`
-    those that git ignored when it began; None where that is not known.
+    `where` are the machine and the workspace that it ran in. `reads` are the files of the checkout outside its own
+    folder that it read, `reads_inside` those in it, `ignored` those that git ignored when it began; None where that is not known.
     """
 
     status: ResultStatus
@@ -275,6 +275,7 @@ class LastResult:
     where: tuple[str, str] = ("", "")
     reads: tuple[str, ...] | None = None
     ignored: IgnoredThen | None = None
+    reads_inside: tuple[str, ...] | None = None
 
 
 def read_last_results(
@@ -299,8 +300,9 @@ def read_last_results(
             told.get(row.environment_digest, {}),
             row.started_at,
             (row.host, row.workspace_root),
-            reads.get(row.trajectory_id),
+            reads.get(row.trajectory_id, (None, None))[0],
             ignored[row.run_id],
+            reads.get(row.trajectory_id, (None, None))[1],
         )
         for row in rows
     }
@@ -332,22 +334,22 @@ def _read_documents(connection: Connection, digests: Iterable[str]) -> dict[str,
 
 def read_own_reads(connection: Connection, names: Collection[str]) -> dict[str, tuple[str, ...] | None]:
     """Return what the last run of each project read of the checkout, its own folder included; None where that is not known."""
-    rows = {row.project: row.trajectory_id for some in split(sorted(names)) for row in _ask_last(connection, some)}
-    known: dict[str, tuple[str, ...]] = {}
-    for row in select_by(
-        connection, trajectories.c.id, filter(None, rows.values()), json_member(trajectories.c.body, "metadata")
-    ):
-        noted = as_mapping(row.metadata)
-        outside, inside = noted.get("reads"), noted.get("reads_inside")
-        if isinstance(outside, list) and isinstance(inside, list):
-            known[row.id] = (*map(str, outside), *map(str, inside))
-    return {name: known.get(number) for name, number in rows.items()}
+    last = read_last_results(connection, names, with_reads=True)
+    return {name: _join(one.reads, one.reads_inside) for name, one in last.items()}
 
 
-def _read_reads(connection: Connection, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for row in select_by(connection, trajectories.c.id, ids, json_member(trajectories.c.body, "metadata")):
-        reads = as_mapping(row.metadata).get("reads")
-        if isinstance(reads, list):
-            found[row.id] = tuple(map(str, reads))
-    return found
+def _join(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if one is None or other is None else (*one, *other)
+
+
+def _read_reads(
+    connection: Connection, ids: Iterable[str]
+) -> dict[str, tuple[tuple[str, ...] | None, tuple[str, ...] | None]]:
+    """Return the files that runs read, outside of the projects' own folders and in them."""
+    rows = select_by(connection, trajectories.c.id, ids, json_member(trajectories.c.body, "metadata"))
+    noted = ((row.id, as_mapping(row.metadata)) for row in rows)
+    return {number: (_as_paths(told.get("reads")), _as_paths(told.get("reads_inside"))) for number, told in noted}
+
+
+def _as_paths(given: Any) -> tuple[str, ...] | None:
+    return tuple(map(str, given)) if isinstance(given, list) else None

@@ -20,7 +20,7 @@ from pytest_golden.history.base_files import read_base_manifest
 from pytest_golden.history.checkout import Checkout, list_changed_files, read_checkout
 from pytest_golden.history.past_store import LastResult, read_last_results
 from pytest_golden.history.run_environment import compare_surroundings, describe_surroundings, locate_venv
-from pytest_golden.history.unchanged_paths import Claims, PathIndex, PlaceFinder, leads_through
+from pytest_golden.history.unchanged_paths import Claims, OwnReads, PathIndex, PlaceFinder, leads_through, leave_out
 from pytest_golden.history.unchanged_tree import IgnoredFiles, Tree
 from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.redaction.rule import MARK
@@ -118,6 +118,7 @@ def select_changed(question: Question, store: Store | None) -> Selection:
             ignored_judging=ignored_judging,
             where=(platform.node(), shown_root),
             no_reads=frozenset(no_inputs) if question.reads else None,
+            list_held=cache(partial(unchanged_tree.list_held, tree.root)),
         )
     except SettingsError:
         raise
@@ -225,7 +226,7 @@ class Present:
     unclaimed may be an input of any project that declares no `depends_on`; `ignored` are those of them that git ignores.
     `ignored_judging` are ignored files that may judge every project, whatever it declares. `where` are this machine and
     workspace, as the store has them. `no_reads` are files that are no input of a project that reads them; None if it does
-    not matter what was read.
+    not matter what was read. `list_held` returns the files that a commit holds; None if git does not know it.
     """
 
     base_entries: Mapping[str, GoldenProjectConfig] | None
@@ -238,19 +239,40 @@ class Present:
     ignored_judging: tuple[Path, ...]
     where: tuple[str, str]
     no_reads: frozenset[str] | None
+    list_held: Callable[[str], frozenset[str] | None] = lambda _: None
 
 
 def find_reason(
     project: GoldenProjectConfig, places: InputPlaces, tree: Tree, present: Present, last: LastResult | None
 ) -> str | None:
     """Say why a project has to run; None if it passed and nothing that it depends on has changed."""
+    unread = _find_unread(places, tree, present, last)
     return (
         _find_changed_entry(project, present)
-        or _find_changed_input(places, tree.changed, present.claims)
+        or _find_changed_input(places, leave_out(tree.changed, unread), present.claims)
         or _find_doubt(places, tree)
         or _find_variable(project)
-        or _find_in_past(project, places, tree, present, last)
+        or _find_in_past(project, places, tree, present, last, unread)
     )
+
+
+def _find_unread(
+    places: InputPlaces, tree: Tree, present: Present, last: LastResult | None
+) -> Callable[[str], bool] | None:
+    """Return what tells whether a changed file of the project's own folder is none that it reads; None if nothing tells that."""
+    if present.no_reads is None or last is None or last.reads_inside is None or last.checkout.commit is None:
+        return None
+    if places.folder is None or last.checkout.dirty_files is None:
+        return None
+    held = present.list_held(last.checkout.commit)
+    if held is None:
+        return None
+    others = [
+        *(place for place in places.places if place != places.folder),
+        *tree.links.paths,
+        *last.checkout.dirty_files,
+    ]
+    return OwnReads(places.folder, last.reads_inside, held, PathIndex(others), places.patterns).is_unread
 
 
 def spread(reasons: Mapping[str, str | None], projects: Iterable[GoldenProjectConfig]) -> dict[str, str]:
@@ -341,7 +363,12 @@ def _find_variable(project: GoldenProjectConfig) -> str | None:
 
 
 def _find_in_past(
-    project: GoldenProjectConfig, places: InputPlaces, tree: Tree, present: Present, last: LastResult | None
+    project: GoldenProjectConfig,
+    places: InputPlaces,
+    tree: Tree,
+    present: Present,
+    last: LastResult | None,
+    unread: Callable[[str], bool] | None,
 ) -> str | None:
     if last is None:
         return "no run of it is recorded"
@@ -360,7 +387,7 @@ def _find_in_past(
     return (
         _find_newer_log(places, tree, present, last)
         or (None if places.patterns else _find_newer_ignored(present, last))
-        or _find_changed_input(places, since, present.claims, " changed since it passed")
+        or _find_changed_input(places, leave_out(since, unread), present.claims, " changed since it passed")
         or _find_gone(places, present, last)
         or _find_changed_read(tree, since, present, last)
     )

@@ -297,6 +297,56 @@ class Claims:
         return any(place in self._places for place in places) or any(is_named(path, pattern) for pattern in patterns)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnReads:
+    """What is known of the files in a project's own folder by those that its last pass opened.
+
+    `held` are the files that the commit held then. Files at or below `others`, or named by `patterns`, count whatever was read.
+    """
+
+    folder: str
+    reads: tuple[str, ...]
+    held: frozenset[str]
+    others: PathIndex
+    patterns: tuple[str, ...] = ()
+
+    def is_unread(self, path: str) -> bool:
+        """Tell whether a changed file is none that the project reads.
+
+        A file that was there and was not opened is none. A new one is none if others of its kind in its folder were there, and
+        none of them was opened: a pipeline that looks for such files would have opened them.
+        """
+        if path.endswith("/") or (self.folder and not path.startswith(f"{self.folder}/")):
+            return False
+        if path in self.reads or self._is_named(path):
+            return False
+        if path in self.held:
+            return True
+        if is_for_people(path):
+            return not any(map(is_for_people, self.reads))
+        kind = _kind_of(path)
+        return any(_kind_of(one) == kind for one in self.held) and all(_kind_of(one) != kind for one in self.reads)
+
+    def _is_named(self, path: str) -> bool:
+        places = (path, *list_above(path))
+        above = any(place in self.others.paths for place in places)
+        return above or any(is_named(path, pattern) for pattern in self.patterns)
+
+
+def _kind_of(path: str) -> tuple[str, str]:
+    """Return the folder and the suffix of a file."""
+    folder, _, name = path.rpartition("/")
+    return folder, name.rpartition(".")[2] if "." in name else ""
+
+
+def leave_out(index: PathIndex, is_left_out: Callable[[str], bool] | None) -> PathIndex:
+    """Return the paths without some."""
+    if is_left_out is None:
+        return index
+    kept = [path for path in index.paths if not is_left_out(path)]
+    return index if len(kept) == len(index.paths) else PathIndex(kept)
+
+
 def is_for_people(path: str) -> bool:
     """Tell whether a file of a checkout is for people only, such as documentation, so that no pipeline reads it."""
     return _FOR_PEOPLE.fullmatch(path) is not None

@@ -133,6 +133,14 @@ def is_in_git(folder: Path) -> bool:
         return False
 
 
+def list_held(root: Path, commit: str) -> frozenset[str] | None:
+    """Return the files that a commit holds; None if git does not know it, as in a shallow clone."""
+    try:
+        return frozenset(_list(root, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit))
+    except GoldenError:
+        return None
+
+
 def _list(folder: Path, *arguments: str) -> list[str]:
     asked = (*_LOOKING, *arguments)
     return split_paths(ask_git(folder, *asked, failing="git cannot tell what changed", longest_seconds=_SECONDS))

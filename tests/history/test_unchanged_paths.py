@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pytest_golden.history.unchanged_paths import (
     Claims,
     InputPlaces,
+    OwnReads,
     PathIndex,
     PlaceFinder,
     find_beginning,
@@ -168,3 +169,54 @@ def test_project_at_the_root_claims_nothing_that_others_may_read() -> None:
     places = [InputPlaces(("",), folder=""), InputPlaces(("a",), folder="a")]
     assert Claims(places).find_unclaimed(PathIndex(["lib.py"])) == "lib.py"
     assert Claims(places[:1]).find_unclaimed(PathIndex(["lib.py"])) is None
+
+
+HELD = frozenset(
+    {
+        "app/main.py",
+        "app/unused.py",
+        "app/README.md",
+        "sql/a.sql",
+        "tests/test_a.py",
+        "link",
+        "own/base.txt",
+        "edited.py",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_unread"),
+    [
+        ("app/main.py", False),
+        ("app/unused.py", True),
+        ("tests/test_a.py", True),
+        ("tests/test_new.py", True),
+        ("app/new.py", False),
+        ("sql/new.sql", False),
+        ("sql/new.txt", False),
+        ("new/new.py", False),
+        ("docs/new.md", True),
+        ("link", False),
+        ("own/base.txt", False),
+        ("own/new.txt", False),
+        ("edited.py", False),
+        ("named/x.csv", False),
+        ("folder/", False),
+    ],
+)
+def test_what_a_project_did_not_open_is_no_input_of_it(path: str, is_unread: bool) -> None:
+    others = PathIndex(["link", "own", "edited.py"])
+    own = OwnReads("", ("app/main.py", "sql/a.sql"), HELD, others, ("named/*.csv",))
+    assert own.is_unread(path) is is_unread
+
+
+def test_what_lies_outside_of_the_own_folder_is_not_judged_by_its_reads() -> None:
+    own = OwnReads("app", (), HELD, PathIndex([]))
+    assert own.is_unread("app/unused.py")
+    assert not own.is_unread("sql/a.sql")
+    assert not own.is_unread("application/x.py")
+
+
+def test_a_project_that_reads_texts_for_people_reads_new_ones_too() -> None:
+    assert not OwnReads("", ("README.md",), HELD, PathIndex([])).is_unread("docs/new.md")

@@ -503,3 +503,31 @@ def test_what_a_failed_attempt_and_commands_before_and_after_read_counts_too(
         bodies = store.execute("SELECT json_extract(body, '$.metadata.reads') FROM trajectories ORDER BY project")
         told = [json.loads(body) for (body,) in bodies]
     assert told == [["shared/after.csv", "shared/before.csv"], ["shared/first.csv", "shared/second.csv"]]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports which files are opened")
+def test_project_of_the_whole_repository_runs_only_for_what_it_reads(workspace: Workspace) -> None:
+    files = {
+        "run.sh": "cat sql/*.sql > out.txt\n",
+        "sql/a.sql": "1\n",
+        "lib/unused.py": "",
+        "tests/test_a.py": "",
+        "README.md": "",
+    }
+    for path, text in files.items():
+        (workspace.path / path).parent.mkdir(exist_ok=True)
+        (workspace.path / path).write_text(text)
+    workspace.declare({"name": "all", "path": "run.sh"})
+    (workspace.path / ".gitignore").write_text(".golden/\n")
+    begin(workspace)
+    assert workspace.run("--golden-reads", "--golden-sandbox=overlay").ret == 0
+    assert why(workspace, "HEAD", reads=True) == {}
+    for path in ("README.md", "lib/unused.py", "tests/test_a.py", "tests/test_b.py"):
+        (workspace.path / path).write_text("# edited\n")
+    assert why(workspace, "HEAD", reads=True) == {}
+    assert why(workspace, "HEAD") != {}
+    (workspace.path / "sql" / "b.sql").write_text("2\n")
+    assert why(workspace, "HEAD", reads=True) == {"all": "sql/b.sql changed"}
+    (workspace.path / "sql" / "b.sql").unlink()
+    (workspace.path / "sql" / "a.sql").write_text("2\n")
+    assert why(workspace, "HEAD", reads=True) == {"all": "sql/a.sql changed"}
