@@ -27,7 +27,7 @@ import yaml
 
 from pytest_golden.cli import pytest_workflow
 from pytest_golden.cli.check import make_plan
-from pytest_golden.cli.options import add_options, read_command_settings
+from pytest_golden.cli.options import add_limit_option, add_options, read_command_settings, read_limit
 from pytest_golden.cli.screen import answer, print_list, show_status, styled
 from pytest_golden.compare.tables.database_outputs import is_database
 from pytest_golden.compare.tables.delta_tables import DELTA_LOG, list_delta_tables
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 
 MOST_FOUND = 50
+_MOST_DECLARED = 10_000
 _MOST_LOOKED_AT = 50_000
 # Folders that tools install or build: their content belongs to somebody else, or is made again.
 _FOREIGN = frozenset({"node_modules", "site-packages", "dbt_packages", "dbt_modules", "target", "build", "dist"})
@@ -106,11 +107,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help=f"The file to write (default: env GOLDEN_MANIFEST, else {MANIFEST_NAME} in this folder).",
     )
+    add_limit_option(parser, MOST_FOUND, "The most projects to declare")
     add_options(parser, "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the manifest."""
+    most_found = read_limit(arguments.limit, _MOST_DECLARED)
     settings = read_command_settings(arguments)
     path = settings.manifest or Path.cwd() / MANIFEST_NAME
     declared = load_manifest(path) if arguments.add else None
@@ -118,7 +121,8 @@ def run(arguments: argparse.Namespace) -> int:
         _require_free(path)
     root = path.parent if declared is None else declared.workspace_root
     if arguments.command is None:
-        drafted = draft_found(_leave_out_declared(find_pipelines(root), declared), root, declared)
+        found = find_pipelines(root, most_found=most_found, known=_list_declared(declared))
+        drafted = draft_found(found, root, declared)
     elif arguments.command == pytest_workflow.NAME:
         drafted = draft_tests(root, {one.name for one in declared.projects} if declared else set())
     else:
@@ -147,16 +151,15 @@ def run(arguments: argparse.Namespace) -> int:
         for each in drafted
     ]
     facts = {"manifest": str(path), "projects": projects}
-    return answer(arguments, facts, lambda console: _show(console, path, drafted, is_added=arguments.add))
+    return answer(arguments, facts, lambda console: _show(console, path, drafted, most_found, is_added=arguments.add))
 
 
-def _leave_out_declared(found: Iterable[FoundPipeline], declared: Manifest | None) -> tuple[FoundPipeline, ...]:
-    """Leave out the pipelines that a manifest declares already."""
+def _list_declared(declared: Manifest | None) -> frozenset[str]:
+    """Return the files of the pipelines that a manifest declares already."""
     if declared is None:
-        return tuple(found)
+        return frozenset()
     root = declared.workspace_root
-    known = {os.path.realpath(root / Path(one.path).expanduser()) for one in declared.projects}
-    return tuple(one for one in found if os.path.realpath(root / one.path) not in known)
+    return frozenset(os.path.realpath(root / Path(one.path).expanduser()) for one in declared.projects)
 
 
 def _complete(path: Path, drafted: Sequence[DraftedProject]) -> None:
@@ -188,7 +191,7 @@ def _show_failure(console: Console, result: GoldenProjectResult) -> None:
     console.print(styled(explain_failure(result, shell_command=None)))
 
 
-def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], *, is_added: bool) -> None:
+def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], most_found: int, *, is_added: bool) -> None:
     count = len(drafted)
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     told = (
@@ -200,8 +203,8 @@ def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], *, is
     print_list(console, [(project.name, f"{project.runner}  {project.path}") for project in drafted])
     for project in drafted:
         print_list(console, [(" ", told) for told in project.told])
-    if count == MOST_FOUND:
-        console.print(styled(f"there may be more: it stops at {MOST_FOUND}"))
+    if count == most_found:
+        console.print(styled(f"there may be more: it stops at {most_found}; `golden init --add` goes on"))
     if not drafted and is_added:
         console.print(styled("every pipeline that is recognized with certainty is declared already"))
         return
@@ -228,17 +231,23 @@ class FoundPipeline(NamedTuple):
     runner: str
 
 
-def find_pipelines(folder: Path, *, most_looked_at: int = _MOST_LOOKED_AT) -> tuple[FoundPipeline, ...]:
-    """Find pipelines that a runner recognises with certainty below a folder; return at most `MOST_FOUND`, sorted by path.
+def find_pipelines(
+    folder: Path,
+    *,
+    most_looked_at: int = _MOST_LOOKED_AT,
+    most_found: int = MOST_FOUND,
+    known: Collection[str] = (),
+) -> tuple[FoundPipeline, ...]:
+    """Find pipelines that a runner recognises with certainty below a folder, and whose real paths are not `known`; sorted by path.
 
     Search about `most_looked_at` files. Leave out hidden folders and links. Run nothing.
     """
     found = []
     for path in _list_candidates(folder, most_looked_at):
-        runner = _recognise(path, folder)
+        runner = None if os.path.realpath(path) in known else _recognise(path, folder)
         if runner is not None:
             found.append(FoundPipeline(path.relative_to(folder).as_posix(), runner))
-            if len(found) == MOST_FOUND:
+            if len(found) == most_found:
                 break
     return tuple(sorted(found))
 

@@ -482,3 +482,17 @@ def test_a_manifest_that_cannot_be_completed_stays_as_it_is(folder: Path, golden
     assert ran.code == 2
     assert "add the projects by hand" in ran.err
     assert (folder / "golden_projects.yaml").read_text() == text
+
+
+def test_a_repository_of_many_pipelines_is_declared_in_portions(folder: Path, golden: Golden) -> None:
+    for number in range(5):
+        (folder / f"p{number}").mkdir()
+        (folder / f"p{number}" / "Snakefile").touch()
+    first = golden("init", "--limit", "2")
+    assert "it stops at 2; `golden init --add` goes on" in first.out
+    assert golden("init", "--add", "--limit", "2").code == 0
+    last = golden("init", "--add")
+    assert "added 1 golden project" in last.out
+    assert "there may be more" not in last.out
+    names = [project.name for project in load_manifest(folder / "golden_projects.yaml").projects]
+    assert names == ["p0", "p1", "p2", "p3", "p4"]
