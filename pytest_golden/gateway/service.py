@@ -34,7 +34,7 @@ from pytest_golden.gateway.own_network import write_resolver
 from pytest_golden.gateway.preparation import Prepared, build_path_variable, explain_left_out, find_missing, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, find_prefix, resolve_project
-from pytest_golden.gateway.runners.choice import find_runner_command
+from pytest_golden.gateway.runners.choice import find_reader, find_runner_command, list_readers
 from pytest_golden.gateway.runners.runner import PipelineFile
 from pytest_golden.gateway.scratch import remove_tree
 from pytest_golden.gateway.seal import find_credentials, handing_in
@@ -468,13 +468,13 @@ class ExecutionGateway:
         names = tuple(dict.fromkeys(name for name in names if name not in _READ_BESIDE))
         if not names:
             return (), ()
-        from pytest_golden.gateway.runners.choice import list_readers
-
-        readers = {**{reader.name: reader for reader in list_readers()}, **self._plugged_readers}
-        known = ", ".join([*readers, "otel"])
+        readers = {name: self._plugged_readers.get(name) or find_reader(name) for name in names}
+        unknown = [name for name, reader in readers.items() if reader is None]
+        known = [reader.name for reader in list_readers()] if unknown else []
+        told = ", ".join([*known, *self._plugged_readers, "otel"])
         return (
-            tuple(readers[name] for name in names if name in readers),
-            tuple(f"no step reader is called {name!r}; known are {known}" for name in names if name not in readers),
+            tuple(reader for reader in readers.values() if reader is not None),
+            tuple(f"no step reader is called {name!r}; known are {told}" for name in unknown),
         )
 
     def _keep(self, prepared: Prepared, outcome: PipelineOutcome) -> PipelineOutcome:

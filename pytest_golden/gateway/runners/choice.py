@@ -112,17 +112,22 @@ def list_runners() -> Iterator[Runner]:
         yield from module.RUNNERS
 
 
-def _list_engines() -> Iterator[ModuleType]:
+def _list_engines(first: str = "") -> Iterator[ModuleType]:
     folder = import_module(__package__).__path__
-    for name in sorted(found.name for found in iter_modules(folder)):
+    for name in sorted((found.name for found in iter_modules(folder)), key=lambda name: (name != first, name)):
         if name not in _NO_ENGINES and not name.endswith("_child"):
             yield import_module(f"{__package__}.{name}")
 
 
-def list_readers() -> Iterator[StepReader]:
-    """Yield the step readers of the engines."""
-    for module in _list_engines():
+def list_readers(first: str = "") -> Iterator[StepReader]:
+    """Yield the step readers of the engines, those of one engine first; the others' are imported when they are needed."""
+    for module in _list_engines(first):
         yield from getattr(module, "READERS", ())
+
+
+def find_reader(name: str) -> StepReader | None:
+    """Return the step reader of this name; None if no engine has it."""
+    return next((reader for reader in list_readers(name) if reader.name == name), None)
 
 
 def find_runner_command(pipeline: PipelineFile) -> RunnerCommand:
