@@ -95,7 +95,11 @@ def _make_plan(ref: str | None, manifest: Manifest, store: Store | None, *, is_r
             question = Question(
                 ref, manifest, hider.hide_for_all, judging=tuple(filter(os.path.exists, judging)), reads=is_recording
             )
-            selection = select_changed(question, store)
+            try:
+                selection = select_changed(question, store)
+            except SettingsError as error:
+                # It is told for the option of pytest.
+                raise SettingsError(str(error).removeprefix("--golden-changed ")) from None
     projects = (
         PlannedProject(name, name in selection.why, selection.why.get(name, f"unchanged since {ref}"), seconds)
         for name, seconds in usual.items()

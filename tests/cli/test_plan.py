@@ -65,6 +65,7 @@ def test_a_ref_that_cannot_be_used_is_refused(repository: Repository, golden: Go
     ran = golden("plan", "--", ref)
     assert ran.code == 2, repository.folder
     assert told in ran.err
+    assert "--golden-changed" not in ran.err
 
 
 def test_projects_of_unknown_duration_are_counted() -> None:
