@@ -27,6 +27,7 @@ from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Container
 
     from rich.console import Console
 
@@ -98,7 +99,7 @@ def find_coverage(manifest: Manifest, reads: dict[str, tuple[str, ...] | None]) 
         raise SettingsError(f"{manifest.workspace_root} is in no git repository, whose files could be counted")
     counted = sorted(path for path in tracked if _counts(path) and path != _relate(manifest.path, top))
     read = {path for paths in reads.values() for path in paths or ()}
-    unread = tuple(path for path in counted if path not in read)
+    unread = tuple(path for path in counted if path not in read and not _leads_to(top / path, top, read))
     unknown = tuple(project.name for project in manifest.projects if reads.get(project.name) is None)
     return FloorCoverage(len(counted), unread, unknown)
 
@@ -107,6 +108,11 @@ def _counts(path: str) -> bool:
     is_hidden = any(part.startswith(".") for part in path.split("/"))
     is_baseline = "golden_baselines" in path.split("/")[:-1]
     return not (is_hidden or is_baseline or is_for_people(path) or _TESTS.fullmatch(path))
+
+
+def _leads_to(link: Path, top: Path, read: Container[str]) -> bool:
+    """Tell whether a symlink leads to a file that was read: the link itself is not seen."""
+    return link.is_symlink() and os.path.relpath(os.path.realpath(link), os.path.realpath(top)) in read
 
 
 def _relate(manifest: Path | None, top: Path) -> str | None:

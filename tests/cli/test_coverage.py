@@ -38,6 +38,8 @@ def repository(folder: Path) -> Repository:
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
+    (folder / "sales" / "link.csv").symlink_to("data.csv")
+    (folder / "sql" / "link.sql").symlink_to("unused.sql")
     repository.commit("base")
     return repository
 
@@ -55,15 +57,15 @@ def test_files_that_no_project_reads_are_named(
     assert golden("coverage").code == 2
     assert golden_process("gate", "--", "-q").code == 0
     before = measure(golden)
-    assert (before["files"], before["share"], before["unknown"]) == (6, 0, ["sales", "copied"])
+    assert (before["files"], before["share"], before["unknown"]) == (8, 0, ["sales", "copied"])
     ran = golden_process("gate", "--", "-q", "--golden-reads")
     require("overlay view" in golden_process("gate", "--", "-k", "sales").out, "an overlay")
     assert golden_process("gate", "--", "-q", "--golden-reads").code == 0, ran.out
     found = measure(golden)
-    assert found["unread"] == ["copied/run.sh", "sales/old.py", "sql/unused.sql"], repository.folder
+    assert found["unread"] == ["copied/run.sh", "sales/old.py", "sql/link.sql", "sql/unused.sql"], repository.folder
     assert (found["share"], found["unknown"]) == (50, ["copied"])
     told = golden("coverage").out
-    assert "3 of 6 files (50 %) are read by a golden project" in told
+    assert "4 of 8 files (50 %) are read by a golden project" in told
     assert "what copied reads is not known" in told
 
 
