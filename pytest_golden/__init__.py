@@ -84,7 +84,7 @@ _HOMES = {
     "cycle.model": (
         "CYCLE_ORDER CycleConfig CycleEvent CycleEventType CycleState CycleStep CycleVerdict StepRecord StepStatus"
     ),
-    "cycle.runner": "CycleRunner",
+    "cycle.cycle_runner": "CycleRunner",
     "cycle.rules": "get_final_status",
     "compare.examination": "BaselineKeeper",
     "gate.gepa": "GoldenAdapter",

@@ -21,7 +21,7 @@ from pytest_golden.history.past_store import read_medians
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.wording import count_of, format_elapsed
 from pytest_golden.report.report_files import write_report
-from pytest_golden.verify.shards import MOST_SHARDS, PLAN_NAME, ShardPlan, complete_plan, total_seconds, write_plan
+from pytest_golden.verify.shard_plan import MOST_SHARDS, PLAN_NAME, ShardPlan, complete_plan, total_seconds, write_plan
 
 if TYPE_CHECKING:
     import argparse

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.cycle import worktree
 from pytest_golden.cycle.cycle_commands import clear_leftovers, describe_ending, run_command
 from pytest_golden.cycle.cycle_record import CycleFile, find_unfinished
+from pytest_golden.cycle.cycle_runner import CycleRunner, StepError
 from pytest_golden.cycle.model import DEFAULT_TASK, CycleConfig, CycleStep, CycleVerdict
 from pytest_golden.cycle.proposal_floor import ProposalGuard, read_base_floor
 from pytest_golden.cycle.rules import ERROR, get_final_status
-from pytest_golden.cycle.runner import CycleRunner, StepError
 from pytest_golden.cycle.worktree import CycleWorktree
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_state_folder, find_store_place, prepare_state_folder

@@ -14,7 +14,7 @@ from pytest_golden.errors import SettingsError
 from pytest_golden.history.run_environment import MANIFEST_DIGEST, SHARD
 from pytest_golden.regression.wording import format_elapsed
 from pytest_golden.session.item import GoldenItem
-from pytest_golden.verify.shards import PLAN_NAME, Shard, ShardPlan, complete_plan, read_plan, total_seconds
+from pytest_golden.verify.shard_plan import PLAN_NAME, Shard, ShardPlan, complete_plan, read_plan, total_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

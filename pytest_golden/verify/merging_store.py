@@ -34,7 +34,7 @@ from pytest_golden.storage.sqlite import list_files
 from pytest_golden.storage.statements import json_member
 from pytest_golden.storage.store import Store
 from pytest_golden.values.shape import Shape
-from pytest_golden.verify.shards import GateUnion, LastGate, unite
+from pytest_golden.verify.shard_plan import GateUnion, LastGate, unite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

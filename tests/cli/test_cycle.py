@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.cycle.cycle_runner import CycleRunner
 from pytest_golden.cycle.model import CycleConfig
-from pytest_golden.cycle.runner import CycleRunner
 from pytest_golden.journal.service import Journal
 from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.repository import MANIFEST, Repository

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.regression.model import ResultStatus
-from tests.verify.test_shards import gate
+from tests.verify.test_shard_plan import gate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.clock import new_id
+from pytest_golden.cycle.cycle_runner import CycleRunner
 from pytest_golden.cycle.model import CycleConfig
-from pytest_golden.cycle.runner import CycleRunner
 from pytest_golden.cycle.worktree import CycleWorktree
 from pytest_golden.gateway.model import Ending, PipelineOutcome
 from tests.repository import Repository

@@ -15,7 +15,7 @@ from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.storage.store import Store
 from pytest_golden.verify.merging_store import read_last_gate
-from pytest_golden.verify.shards import (
+from pytest_golden.verify.shard_plan import (
     GateUnion,
     Shard,
     ShardPlan,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.cycle.cycle_runner import CycleRunner
 from pytest_golden.cycle.model import CYCLE_ORDER, CycleConfig, CycleEventType, CycleState, CycleStep, CycleVerdict
 from pytest_golden.cycle.rules import get_final_status
-from pytest_golden.cycle.runner import CycleRunner
 from pytest_golden.errors import GoldenError
 from pytest_golden.journal.model import Assessment
 from pytest_golden.journal.service import Journal
