@@ -74,6 +74,8 @@ _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1
 _MOST_FILES = 10
 _VENVS = (".venv", "venv", ".pixi/envs/default")
 _NAMED_BY_FILE = frozenset({"odibi", "notebook"})
+_SCRIPT, _MOST_OF_SCRIPT = ".py", 1 << 18
+_TEST = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*|[^/]*_test\.py|conftest\.py)", re.DOTALL)
 # What is worth a baseline: tables, JSON, texts for people, pictures, genome data. Logs and models are not.
 _DATA_SUFFIXES = frozenset(
     {
@@ -229,6 +231,14 @@ class FoundPipeline(NamedTuple):
 
     path: str
     runner: str
+    args: tuple[str, ...] | None = None
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """Return what the manifest has to say, beside the path, for the runner to take it."""
+        if self.args is None:
+            return {}
+        return {"runner": self.runner, **({"args": list(self.args)} if self.args else {})}
 
 
 def find_pipelines(
@@ -244,16 +254,16 @@ def find_pipelines(
     """
     found = []
     for path in _list_candidates(folder, most_looked_at):
-        runner = None if os.path.realpath(path) in known else _recognise(path, folder)
-        if runner is not None:
-            found.append(FoundPipeline(path.relative_to(folder).as_posix(), runner))
+        one = None if os.path.realpath(path) in known else _recognise(path, folder)
+        if one is not None:
+            found.append(one)
             if len(found) == most_found:
                 break
     return tuple(sorted(found))
 
 
 def _list_candidates(folder: Path, most_looked_at: int) -> Iterator[Path]:
-    suffixes = {suffix for runner in list_runners() if runner.is_sure for suffix in runner.suffixes}
+    suffixes = {suffix for runner in list_runners() if runner.is_sure for suffix in runner.suffixes} | {_SCRIPT}
     looked_at = 0
     for place, folders, files in os.walk(folder):
         if "pyvenv.cfg" in files:
@@ -266,7 +276,10 @@ def _list_candidates(folder: Path, most_looked_at: int) -> Iterator[Path]:
         yield from (Path(place, name) for name in sorted(files) if Path(name).suffix.lower() in suffixes)
 
 
-def _recognise(file: Path, folder: Path) -> str | None:
+def _recognise(file: Path, folder: Path) -> FoundPipeline | None:
+    path = file.relative_to(folder).as_posix()
+    if file.suffix == _SCRIPT:
+        return None if _TEST.fullmatch(path) else _look_into(file, path)
     pipeline = PipelineFile(
         config=GoldenProjectConfig(name="found", path=file.name),
         file=file,
@@ -278,7 +291,20 @@ def _recognise(file: Path, folder: Path) -> str | None:
         runner = find_runner(pipeline)
     except RunnerError:
         return None
-    return runner.name if runner.is_sure else None
+    return FoundPipeline(path, runner.name) if runner.is_sure else None
+
+
+def _look_into(script: Path, path: str) -> FoundPipeline | None:
+    try:
+        with script.open("rb") as stream:
+            text = stream.read(_MOST_OF_SCRIPT).decode("utf-8", "replace")
+    except OSError:
+        return None
+    for runner in list_runners():
+        args = runner.find_in_script(text)
+        if args is not None:
+            return FoundPipeline(path, runner.name, args)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +334,11 @@ def draft_found(
         name = _choose_name(pipeline, taken)
         taken.add(name)
         venv = None if folder is None else _find_venv(folder, pipeline.path)
-        drafted.append(DraftedProject(name, pipeline.path, pipeline.runner, f"run by {pipeline.runner}", venv=venv))
+        drafted.append(
+            DraftedProject(
+                name, pipeline.path, pipeline.runner, f"run by {pipeline.runner}", venv=venv, keys=pipeline.keys
+            )
+        )
     return tuple(drafted)
 
 
@@ -353,12 +383,12 @@ def _find_venv(folder: Path, path: str) -> str | None:
 def _choose_name(pipeline: FoundPipeline, taken: set[str]) -> str:
     """Return a project's name: its file's, or its folder's if all files of its engine have one name; the path's if that is taken."""
     pure = PurePosixPath(pipeline.path)
-    if pipeline.runner in _NAMED_BY_FILE:
+    if pipeline.runner in _NAMED_BY_FILE or pipeline.args is not None:
         name = stem_name(pipeline.path) or "project"
     else:
         name = slug(pure.parent.name) or pipeline.runner
     if name in taken:
-        place = pure.with_suffix("") if pipeline.runner in _NAMED_BY_FILE else pure.parent
+        place = pure.parent if name == slug(pure.parent.name) else pure.with_suffix("")
         name = slug(str(place).replace("/", "_")) or "project"
     return _choose_free(name, taken)
 

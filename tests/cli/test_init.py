@@ -496,3 +496,35 @@ def test_a_repository_of_many_pipelines_is_declared_in_portions(folder: Path, go
     assert "there may be more" not in last.out
     names = [project.name for project in load_manifest(folder / "golden_projects.yaml").projects]
     assert names == ["p0", "p1", "p2", "p3", "p4"]
+
+
+SCRIPTS = {
+    "dags/nightly.py": "from airflow.sdk import dag, task\n\n@dag(schedule=None)\ndef nightly():\n    pass\n\nnightly()\n",
+    "dags/classic.py": "from airflow import DAG\nwith DAG('shop_daily', schedule=None) as dag:\n    pass\n",
+    "dags/named.py": "import airflow\n@dag(schedule=None, dag_id='given')\ndef other():\n    pass\n",
+    "dags/two.py": "from airflow import DAG\none = DAG('one')\ntwo = DAG('two')\n",
+    "orchestration/definitions.py": "import dagster as dg\n\ndefs = dg.Definitions(assets=[])\n",
+    "orchestration/assets.py": "from dagster import asset\n\n@asset\ndef orders():\n    return 1\n",
+    "flows/shop.py": 'from prefect import flow\n\n@flow(name="shop")\ndef shop():\n    pass\n\nif __name__ == "__main__":\n    shop()\n',
+    "flows/library.py": "from prefect import flow\n\n@flow\ndef shop():\n    pass\n",
+    "tasks/all.py": "import luigi\n\nclass Everything(luigi.WrapperTask):\n    pass\n",
+    "tasks/one.py": "import luigi\n\nclass One(luigi.Task):\n    pass\n",
+    "tests/test_flows.py": 'from prefect import flow\n@flow\ndef a():\n    pass\nif __name__ == "__main__":\n    a()\n',
+    "plain.py": 'if __name__ == "__main__":\n    print(1)\n',
+}
+
+
+def test_scripts_of_engines_are_found_with_what_starts_them(folder: Path, golden: Golden) -> None:
+    for path, text in SCRIPTS.items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text(text)
+    assert golden("init").code == 0
+    found = load_manifest(folder / "golden_projects.yaml").projects
+    assert [(project.name, project.path, project.runner, project.args) for project in found] == [
+        ("classic", "dags/classic.py", "airflow", ("shop_daily",)),
+        ("named", "dags/named.py", "airflow", ("given",)),
+        ("nightly", "dags/nightly.py", "airflow", ("nightly",)),
+        ("shop", "flows/shop.py", "prefect", ()),
+        ("definitions", "orchestration/definitions.py", "dagster", ()),
+        ("all", "tasks/all.py", "luigi", ("Everything",)),
+    ]

@@ -23,6 +23,11 @@ _RAISED = re.compile(r".*(?:Task failed with exception|Marking task as (?:FAILED
 _TRACEBACK = "Traceback (most recent call last):"
 _LOGGED = re.compile(r"\[?\d{4}-\d\d-\d\d\S* ")
 _NO_MAP = "-1"
+_IMPORT = re.compile(r"^(?:from|import) airflow\b", re.MULTILINE)
+_DAG = re.compile(
+    r"""\bDAG\(\s*(?:dag_id\s*=\s*)?["']([\w.-]+)["']|@dag\b[^\n]*dag_id\s*=\s*["']([\w.-]+)["']|^@dag\b.*?^def (\w+)""",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def read_tasks(stdout: str, stderr: str) -> Iterator[StepDraft]:
@@ -54,6 +59,12 @@ def _read_time(text: str) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
+def _find_dag(text: str) -> tuple[str, ...] | None:
+    """Return the name of the only DAG of a file."""
+    found = {next(filter(None, names)) for names in _DAG.findall(text)} if _IMPORT.search(text) else ()
+    return tuple(found) if len(found) == 1 else None
+
+
 def _find_start(pipeline: PipelineFile) -> tuple[str, ...]:
     # The view may lie at another path.
     folder = os.path.relpath(pipeline.file.parent, pipeline.project_dir)
@@ -79,6 +90,7 @@ RUNNERS = (
         },
         step_readers=("airflow",),
         program="airflow",
+        find_in_script=_find_dag,
         distributions=("apache-airflow",),
     ),
 )

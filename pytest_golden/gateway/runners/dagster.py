@@ -20,6 +20,7 @@ _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}) - dagster - ")
 _EVENT = re.compile(_LINE.pattern + r"\w+ - \S+ - \S+ - \d+ - (\S+) - (STEP_\w+) - (.*)")
 _TOOK = re.compile(r'Finished execution of step ".*" in (?:(\d+)m)?(?:([\d.]+)(ms|s))?\.')
 _STACK = "Stack Trace:"
+_DEFINITIONS = re.compile(r"^\w+\s*(?::[^=\n]*)?=\s*(?:\w+\.)?Definitions\(", re.MULTILINE)
 
 
 def read_events(stdout: str, stderr: str) -> Iterator[StepDraft]:
@@ -71,6 +72,7 @@ RUNNERS = (
         },
         step_readers=("dagster",),
         program="dagster",
+        find_in_script=lambda text: () if _DEFINITIONS.search(text) else None,
         distributions=("dagster",),
     ),
 )

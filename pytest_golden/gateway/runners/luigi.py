@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pytest_golden.gateway.runners.runner import Runner, find_tool_python
 
 _CHILD = Path(__file__).with_name("luigi_child.py")
+
+# A task that only requires others is what people start.
+_WRAPPER = re.compile(r"^class (\w+)\((?:luigi\.)?WrapperTask\)", re.MULTILINE)
+
+
+def _find_task(text: str) -> tuple[str, ...] | None:
+    task = _WRAPPER.search(text)
+    return None if task is None else (task[1],)
+
 
 RUNNERS = (
     Runner(
@@ -19,6 +29,7 @@ RUNNERS = (
         environment=lambda _: {"PYTHONUNBUFFERED": "1"},
         is_incremental=True,
         program="luigi",
+        find_in_script=_find_task,
         distributions=("luigi",),
     ),
 )

@@ -18,6 +18,9 @@ _ENDED = re.compile(r"Finished in state (\w+)\(")
 _RAISED = re.compile(r"Task run failed with exception: (.*)")
 # Task runs are named after their task, with a few letters that are others in each run.
 _STAMP = re.compile(r"-[0-9a-f]{3,}$")
+# A script that calls its flows itself.
+_FLOW = re.compile(r"^@(?:\w+\.)?flow\b", re.MULTILINE)
+_CALLS = re.compile(r"^if __name__ ?== ?['\"]__main__['\"]", re.MULTILINE)
 _SUCCESS = frozenset({"Completed", "Cached", "TypedCompleted"})
 
 
@@ -56,6 +59,7 @@ RUNNERS = (
             "PYTHONUNBUFFERED": "1",
         },
         step_readers=("prefect",),
+        find_in_script=lambda text: () if _FLOW.search(text) and _CALLS.search(text) else None,
         distributions=("prefect",),
     ),
 )

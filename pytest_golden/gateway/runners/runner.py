@@ -56,7 +56,8 @@ class Runner:
 
     `engine_files` are patterns of the files that the engine keeps for itself, as in `writes:`; they are never unexpected and no outputs.
     `is_incremental` means that it leaves out what is done already.
-    `is_sure` means that every recognised file is a pipeline, so that `golden init` declares it. `golden doctor` shows the
+    `is_sure` means that every recognised file is a pipeline, so that `golden init` declares it. `find_in_script` returns the `args:` of
+    a project from the text of a Python script that is certainly a pipeline of this engine, else None. `golden doctor` shows the
     versions of `distributions`; a name that ends in `-` stands for all that begin so.
     """
 
@@ -72,6 +73,7 @@ class Runner:
     is_incremental: bool = False
     program: str | None = None
     is_sure: bool = False
+    find_in_script: Callable[[str], tuple[str, ...] | None] = lambda _: None
     distributions: tuple[str, ...] = ()
 
 
