@@ -365,7 +365,11 @@ class ExecutionGateway:
             keeping = Keeping(order.redactor, log_file, noted)
             outcome = build_outcome(prepared, executed, prepared.fill_in(order.command.argv), readers, keeping)
             outcome = replace(outcome, engine_files=order.command.engine_files)
-            told = explain_left_out(prepared.left_out) if outcome.exit_code else ()
+            told = (
+                explain_left_out(prepared.left_out)
+                if outcome.exit_code and config.expected_outcome == "success"
+                else ()
+            )
             outcome = replace(outcome, warnings=(*warnings, *outcome.warnings, *map(order.redactor.text, told)))
             outcome = self._prove_untouched(order, outcome, before)
             outcome = add_findings(order.examine, prepared.view, outcome, order.redactor)

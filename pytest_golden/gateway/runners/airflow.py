@@ -82,7 +82,6 @@ RUNNERS = (
         arguments=lambda _: ("dags", "test"),
         environment=lambda _: {
             "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
-            "AIRFLOW__CORE__UNIT_TEST_MODE": "false",
             "SCARF_ANALYTICS": "false",
             "DO_NOT_TRACK": "1",
             "NO_COLOR": "1",

@@ -53,7 +53,7 @@ RUNNERS = (
             "PYTHONUNBUFFERED": "1",
         },
         step_readers=("spark",),
-        engine_files=("metastore_db/**", "derby.log", "spark-warehouse/_temporary/**"),
+        engine_files=("metastore_db/**", "derby.log"),
         program="spark-submit",
         distributions=("pyspark",),
     ),
