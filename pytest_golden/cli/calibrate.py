@@ -21,12 +21,11 @@ from pytest_golden.errors import SettingsError
 from pytest_golden.gate.calibrating import calibrate_project, find_faketime, list_uncalibrated
 from pytest_golden.gate.state_folder import find_store_place, hold_gate_lock, list_store_files, prepare_state_folder
 from pytest_golden.gateway.service import ExecutionGateway
-from pytest_golden.manifest.amending import Amendment, NotInTextError, amend
-from pytest_golden.manifest.reader import load_manifest, parse_manifest
+from pytest_golden.manifest.amending import Amendment, NotInTextError, amend, rewrite_manifest
+from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.unexpected import put_run
 from pytest_golden.regression.wording import count_of, name_some, show_path
 from pytest_golden.report.result_text import explain_failure
-from pytest_golden.storage.folder import replace_file
 
 if TYPE_CHECKING:
     import argparse
@@ -69,9 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     text = path.read_text(encoding="utf-8")
     proposed, by_hand = _amend(text, manifest, found)
     if arguments.write and proposed != text:
-        parse_manifest(proposed, path.name, path.absolute().parent)
-        with replace_file(path, follows_links=True) as file:
-            file.write(proposed)
+        rewrite_manifest(path, proposed)
     diff = "".join(unified_diff(text.splitlines(True), proposed.splitlines(True), path.name, path.name))
     is_written = bool(arguments.write and diff)
     if arguments.json:

@@ -1,8 +1,8 @@
 """`golden coverage`: show which files of the repository no golden project reads. It runs nothing.
 
 It counts what `pytest --golden --golden-reads` recorded at the last run of each project: the tracked files that were opened. Files
-for people (documentation, `.github/`), tests, baselines and the manifest do not count. A project that worked on a copy of its
-folder, as with `view: tracked`, reads what is not known, and is named.
+for people (documentation, `.github/`), tests, baselines and the manifest do not count. What a project read is unknown if it worked on
+a copy of its folder, as with `view: tracked`; such projects are named.
 
 exit code: 0 done; 1 less than --fail-under; 2 bad input.
 """
@@ -10,17 +10,17 @@ exit code: 0 done; 1 less than --fail-under; 2 bad input.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli import options
 from pytest_golden.cli.screen import answer, styled
+from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import SettingsError
 from pytest_golden.gateway import git
 from pytest_golden.history.past_store import read_own_reads
-from pytest_golden.history.unchanged_paths import is_for_people
+from pytest_golden.history.unchanged_paths import is_for_people, is_test
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.wording import count_of, show_path
 from pytest_golden.values.shape import Shape
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 50
 _MOST_COUNTED = 3
-_TESTS = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*\.py|[^/]*_test\.py|conftest\.py)", re.DOTALL)
 _GOOD, _FAIR = 80, 50
 _BADGE = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="150" height="20" role="img" aria-label="golden coverage: {share} %">
@@ -49,7 +48,7 @@ _BADGE = """\
 class FloorCoverage(Shape):
     """What of a repository the golden projects read: the number of files that count, and those that none reads.
 
-    `unknown` are the projects of which it is not known what they read.
+    `unknown` are the projects whose reads are not known.
     """
 
     files: int
@@ -106,8 +105,8 @@ def find_coverage(manifest: Manifest, reads: dict[str, tuple[str, ...] | None]) 
 
 def _counts(path: str) -> bool:
     is_hidden = any(part.startswith(".") for part in path.split("/"))
-    is_baseline = "golden_baselines" in path.split("/")[:-1]
-    return not (is_hidden or is_baseline or is_for_people(path) or _TESTS.fullmatch(path))
+    is_baseline = BASELINES_FOLDER in path.split("/")[:-1]
+    return not (is_hidden or is_baseline or is_for_people(path) or is_test(path))
 
 
 def _leads_to(link: Path, top: Path, read: Container[str]) -> bool:
@@ -129,7 +128,7 @@ def _tell(found: FloorCoverage) -> list[str]:
     if found.unknown:
         names = ", ".join(found.unknown[:_MOST_COUNTED])
         more = f" and {len(found.unknown) - _MOST_COUNTED} more" if len(found.unknown) > _MOST_COUNTED else ""
-        told.append(f"what {names}{more} reads is not known: run `pytest --golden --golden-reads`, in an overlay")
+        told.append(f"not known: the reads of {names}{more}; run `pytest --golden --golden-reads` with an overlay view")
     return told
 
 

@@ -18,6 +18,7 @@ import json
 import os
 import sys
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,10 @@ def _run_alone(arguments: argparse.Namespace) -> int:
     manifest = options.find_manifest(arguments)
     words = ["-c", os.devnull, f"--rootdir={manifest.parent}", "--noconftest", "-p", _OUR_PLUGIN]
     if any(word.startswith(_OF_XDIST) for word in arguments.arguments):
+        if find_spec("xdist") is None:
+            raise SettingsError(
+                "-n needs pytest-xdist, which is not installed here: `python -m pip install pytest-xdist`"
+            )
         words += ["-p", "xdist"]
     words += ["--golden", f"--golden-manifest={manifest}"]
     words += [] if settings.store is None else [f"--golden-store={settings.store}"]

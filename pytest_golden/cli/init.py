@@ -21,23 +21,22 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from pytest_golden.cli import pytest_workflow
 from pytest_golden.cli.check import make_plan
+from pytest_golden.cli.finding_pipelines import MOST_FOUND, PASSED_OVER, FoundPipeline, find_pipelines, find_venv
 from pytest_golden.cli.options import add_limit_option, add_options, read_command_settings, read_limit
 from pytest_golden.cli.screen import answer, print_list, show_status, styled
 from pytest_golden.compare.tables.database_outputs import is_database
 from pytest_golden.compare.tables.delta_tables import DELTA_LOG, list_delta_tables
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.calibrating import calibrate_project
-from pytest_golden.gateway.runners.choice import find_runner, list_runners
-from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
+from pytest_golden.gateway.runners.choice import list_runners
 from pytest_golden.gateway.service import ExecutionGateway
-from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS
-from pytest_golden.manifest.amending import add_projects, write_value
+from pytest_golden.manifest.amending import add_projects, rewrite_manifest, write_value
 from pytest_golden.manifest.comparisons import COMPRESSED_SUFFIXES
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, slug, stem_name
 from pytest_golden.manifest.reader import MANIFEST_NAME, load_manifest, parse_manifest
@@ -45,7 +44,6 @@ from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.unexpected import find_unexpected, is_named, names_output
 from pytest_golden.regression.wording import count_of, format_elapsed
 from pytest_golden.report.result_text import explain_failure
-from pytest_golden.storage.folder import replace_file
 
 if TYPE_CHECKING:
     import argparse
@@ -59,12 +57,7 @@ if TYPE_CHECKING:
     from pytest_golden.regression.model import GoldenProjectResult
 
 
-MOST_FOUND = 50
 _MOST_DECLARED = 10_000
-_MOST_LOOKED_AT = 50_000
-# Folders that tools install or build: their content belongs to somebody else, or is made again.
-_FOREIGN = frozenset({"node_modules", "site-packages", "dbt_packages", "dbt_modules", "target", "build", "dist"})
-_PASSED_OVER = _FOREIGN | CACHE_FOLDERS | WITHHELD_FOLDERS
 # What is written when nothing is found; what is found stands in the place of its example.
 _FIRST_MANIFEST = Path(__file__).with_name("first_manifest.yaml")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
@@ -72,10 +65,7 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
-_VENVS = (".venv", "venv", ".pixi/envs/default")
 _NAMED_BY_FILE = frozenset({"odibi", "notebook"})
-_SCRIPT, _MOST_OF_SCRIPT = ".py", 1 << 18
-_TEST = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*|[^/]*_test\.py|conftest\.py)", re.DOTALL)
 # What is worth a baseline: tables, JSON, texts for people, pictures, genome data. Logs and models are not.
 _DATA_SUFFIXES = frozenset(
     {
@@ -122,11 +112,12 @@ def run(arguments: argparse.Namespace) -> int:
     if declared is None:
         _require_free(path)
     root = path.parent if declared is None else declared.workspace_root
+    taken = {project.name for project in declared.projects} if declared else set()
     if arguments.command is None:
         found = find_pipelines(root, most_found=most_found, known=_list_declared(declared))
-        drafted = draft_found(found, root, declared)
+        drafted = draft_found(found, root, taken)
     elif arguments.command == pytest_workflow.NAME:
-        drafted = draft_tests(root, {one.name for one in declared.projects} if declared else set())
+        drafted = draft_tests(root, taken)
     else:
         runs = 1 if arguments.no_calibrate else 2
         result, project = try_command(arguments.command, root, settings.sandbox, runs=runs)
@@ -134,11 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
             told = {"error": result.error_message, "exit_code": result.exit_code, "output": result.output_summary}
             answer(arguments, told, lambda console: _show_failure(console, result))
             return 1
-        drafted = (
-            replace(
-                project, name=_choose_free(project.name, {one.name for one in declared.projects} if declared else ())
-            ),
-        )
+        drafted = (replace(project, name=_choose_free(project.name, taken)),)
     if declared is None:
         _write(path, write_draft(drafted))
     elif drafted:
@@ -165,11 +152,9 @@ def _list_declared(declared: Manifest | None) -> frozenset[str]:
 
 
 def _complete(path: Path, drafted: Sequence[DraftedProject]) -> None:
-    """Add projects to a manifest that is there; it stays as it is if it could not be read afterwards."""
+    """Add projects to a manifest that is there."""
     text = add_projects(path.read_text(encoding="utf-8"), [list(_project_lines(project)) for project in drafted])
-    parse_manifest(text, path.name, path.parent)
-    with replace_file(path) as file:
-        file.write(text)
+    rewrite_manifest(path, text)
 
 
 def _require_free(path: Path) -> None:
@@ -226,87 +211,6 @@ def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], most_
     print_list(console, moves.items())
 
 
-class FoundPipeline(NamedTuple):
-    """A pipeline's file, relative to the folder that was searched and with `/`, and the runner that takes it."""
-
-    path: str
-    runner: str
-    args: tuple[str, ...] | None = None
-
-    @property
-    def keys(self) -> dict[str, Any]:
-        """Return what the manifest has to say, beside the path, for the runner to take it."""
-        if self.args is None:
-            return {}
-        return {"runner": self.runner, **({"args": list(self.args)} if self.args else {})}
-
-
-def find_pipelines(
-    folder: Path,
-    *,
-    most_looked_at: int = _MOST_LOOKED_AT,
-    most_found: int = MOST_FOUND,
-    known: Collection[str] = (),
-) -> tuple[FoundPipeline, ...]:
-    """Find pipelines that a runner recognises with certainty below a folder, and whose real paths are not `known`; sorted by path.
-
-    Search about `most_looked_at` files. Leave out hidden folders and links. Run nothing.
-    """
-    found = []
-    for path in _list_candidates(folder, most_looked_at):
-        one = None if os.path.realpath(path) in known else _recognise(path, folder)
-        if one is not None:
-            found.append(one)
-            if len(found) == most_found:
-                break
-    return tuple(sorted(found))
-
-
-def _list_candidates(folder: Path, most_looked_at: int) -> Iterator[Path]:
-    suffixes = {suffix for runner in list_runners() if runner.is_sure for suffix in runner.suffixes} | {_SCRIPT}
-    looked_at = 0
-    for place, folders, files in os.walk(folder):
-        if "pyvenv.cfg" in files:
-            folders.clear()
-            continue
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _PASSED_OVER)
-        looked_at += len(files)
-        if looked_at > most_looked_at:
-            return
-        yield from (Path(place, name) for name in sorted(files) if Path(name).suffix.lower() in suffixes)
-
-
-def _recognise(file: Path, folder: Path) -> FoundPipeline | None:
-    path = file.relative_to(folder).as_posix()
-    if file.suffix == _SCRIPT:
-        return None if _TEST.fullmatch(path) else _look_into(file, path)
-    pipeline = PipelineFile(
-        config=GoldenProjectConfig(name="found", path=file.name),
-        file=file,
-        project_dir=folder,
-        path_variable=os.environ.get("PATH", os.defpath),
-        python="",
-    )
-    try:
-        runner = find_runner(pipeline)
-    except RunnerError:
-        return None
-    return FoundPipeline(path, runner.name) if runner.is_sure else None
-
-
-def _look_into(script: Path, path: str) -> FoundPipeline | None:
-    try:
-        with script.open("rb") as stream:
-            text = stream.read(_MOST_OF_SCRIPT).decode("utf-8", "replace")
-    except OSError:
-        return None
-    for runner in list_runners():
-        args = runner.find_in_script(text)
-        if args is not None:
-            return FoundPipeline(path, runner.name, args)
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class DraftedProject:
     """One project of the draft; `comment` stands above it. `told` is what else is said of its outputs."""
@@ -325,15 +229,13 @@ class DraftedProject:
 
 
 def draft_found(
-    found: Sequence[FoundPipeline], folder: Path | None = None, declared: Manifest | None = None
+    found: Sequence[FoundPipeline], folder: Path | None = None, taken: Collection[str] = ()
 ) -> tuple[DraftedProject, ...]:
-    """Draft one project for each pipeline, each with a name of its own, and with its environment if `folder` has one."""
-    taken: set[str] = {project.name for project in declared.projects} if declared else set()
-    drafted = []
+    """Draft one project for each pipeline, each with a name that is not `taken`, and with its environment if `folder` has one."""
+    drafted: list[DraftedProject] = []
     for pipeline in found:
-        name = _choose_name(pipeline, taken)
-        taken.add(name)
-        venv = None if folder is None else _find_venv(folder, pipeline.path)
+        name = _choose_name(pipeline, {*taken, *(project.name for project in drafted)})
+        venv = None if folder is None else find_venv(folder, pipeline.path)
         drafted.append(
             DraftedProject(
                 name, pipeline.path, pipeline.runner, f"run by {pipeline.runner}", venv=venv, keys=pipeline.keys
@@ -342,24 +244,22 @@ def draft_found(
     return tuple(drafted)
 
 
-def draft_tests(folder: Path, taken: set[str]) -> tuple[DraftedProject, ...]:
+def draft_tests(folder: Path, taken: Collection[str] = ()) -> tuple[DraftedProject, ...]:
     """Draft one project for each test of pytest-workflow below a folder.
 
     Raises:
-        SettingsError: there are none, or the command of one cannot be read.
+        SettingsError: there are none.
     """
-    drafted = []
+    drafted: list[DraftedProject] = []
     for test in pytest_workflow.translate_tests(folder):
-        command = split_command(test.command)
-        name = _choose_free(test.name, taken)
-        taken.add(name)
+        name = _choose_free(test.name, {*taken, *(project.name for project in drafted)})
         drafted.append(
             DraftedProject(
                 name,
-                _choose_path(command, folder),
+                _choose_path(test.command, folder),
                 "command",
                 "a test of pytest-workflow",
-                command,
+                test.command,
                 ".",
                 outputs=test.outputs,
                 told=test.told,
@@ -369,18 +269,7 @@ def draft_tests(folder: Path, taken: set[str]) -> tuple[DraftedProject, ...]:
     return tuple(drafted)
 
 
-def _find_venv(folder: Path, path: str) -> str | None:
-    """Return the environment beside a pipeline, or beside one of the folders above it, relative to the folder; None if there is none."""
-    for place in PurePosixPath(path).parents:
-        for name in _VENVS:
-            venv = folder / place / name
-            is_own = Path(sys.prefix).resolve() == venv.resolve()
-            if (venv / "bin" / "python").exists() and not is_own:
-                return (place / name).as_posix()
-    return None
-
-
-def _choose_name(pipeline: FoundPipeline, taken: set[str]) -> str:
+def _choose_name(pipeline: FoundPipeline, taken: Collection[str]) -> str:
     """Return a project's name: its file's, or its folder's if all files of its engine have one name; the path's if that is taken."""
     pure = PurePosixPath(pipeline.path)
     if pipeline.runner in _NAMED_BY_FILE or pipeline.args is not None:
@@ -528,7 +417,7 @@ def draft_outputs(written: WrittenFiles) -> tuple[DeclaredOutput, ...]:
 def _holds_data(path: str) -> bool:
     pure = PurePosixPath(path)
     suffixes = [suffix.lower() for suffix in pure.suffixes if suffix.lower() not in COMPRESSED_SUFFIXES]
-    is_ours = not any(part.startswith(".") or part in _PASSED_OVER or part == "logs" for part in pure.parts)
+    is_ours = not any(part.startswith(".") or part in PASSED_OVER or part == "logs" for part in pure.parts)
     return is_ours and bool(suffixes) and suffixes[-1] in _DATA_SUFFIXES
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ NAME = "pytest-workflow"
 _PATTERNS = ("**/test*.yml", "**/test*.yaml")
 _MOST_BYTES = 1 << 20
 _TRANSLATED = frozenset({"name", "command", "tags", "files", "exit_code", "stdout", "stderr"})
+_MOST_CODE = 255
 _SUMS = ("md5sum", "extract_md5sum")
 _OF_FILE = frozenset({"path", "should_exist", "contains", "must_not_contain", *_SUMS})
 
@@ -29,7 +32,7 @@ class TranslatedTest:
     """One test: what a golden project has of it. `keys` are those beside name, command and outputs, `told` what has no equal."""
 
     name: str
-    command: str
+    command: tuple[str, ...]
     outputs: tuple[DeclaredOutput, ...] = ()
     keys: Mapping[str, Any] = field(default_factory=dict)
     told: tuple[str, ...] = ()
@@ -57,23 +60,37 @@ def _read_tests(path: Path) -> Iterator[Mapping[str, Any]]:
     except (OSError, ValueError, yaml.YAMLError):
         return
     for test in content if isinstance(content, list) else ():
-        if isinstance(test, dict) and isinstance(test.get("name"), str) and isinstance(test.get("command"), str):
+        if isinstance(test, dict) and isinstance(test.get("name"), str) and _split(test.get("command")):
             yield test
+
+
+def _split(command: object) -> tuple[str, ...]:
+    """Split a command as pytest-workflow does, which runs it without a shell; nothing for what is none."""
+    try:
+        return tuple(shlex.split(command)) if isinstance(command, str) else ()
+    except ValueError:
+        return ()
 
 
 def _translate(test: Mapping[str, Any]) -> TranslatedTest:
     told: list[str] = [f"{key}: has no equal" for key in test if key not in _TRANSLATED]
     keys: dict[str, Any] = {"title": test["name"]}
-    if test.get("tags"):
-        tags = [slug(str(tag)) for tag in ([test["tags"]] if isinstance(test["tags"], str) else test["tags"])]
+    tags = [slug(tag) for tag in _list_texts(test.get("tags"))]
+    if any(tags):
         keys["tags"] = list(dict.fromkeys(filter(None, tags)))
-    if test.get("exit_code"):
-        keys["expected_outcome"] = f"exit_code:{test['exit_code']}"
+    code = test.get("exit_code")
+    if isinstance(code, int) and 0 < code <= _MOST_CODE:
+        keys["expected_outcome"] = f"exit_code:{code}"
+    elif code:
+        told.append(f"exit_code: {code} is no exit code")
     for stream in ("stdout", "stderr"):
         rules = dict(_list_text_rules(as_mapping(test.get(stream)), stream, told))
         if rules:
             keys[stream] = rules
-    files = [file for file in test.get("files") or () if isinstance(file, dict) and isinstance(file.get("path"), str)]
+    given = test.get("files")
+    files = [
+        file for file in (given if isinstance(given, list) else ()) if isinstance(as_mapping(file).get("path"), str)
+    ]
     absent = [file["path"] for file in files if file.get("should_exist") is False]
     if absent:
         keys["unexpected_files"] = "fail"
@@ -81,11 +98,12 @@ def _translate(test: Mapping[str, Any]) -> TranslatedTest:
             f"{path} must not exist: `unexpected_files: fail` refuses every file that is not declared"
             for path in absent
         ]
-    outputs = tuple(_make_output(file, told) for file in files if file.get("should_exist") is not False)
-    return TranslatedTest(slug(test["name"]) or "project", test["command"], outputs, keys, tuple(told))
+    outputs = [_make_output(file, told) for file in files if file.get("should_exist") is not False]
+    name = slug(test["name"]) or "project"
+    return TranslatedTest(name, _split(test["command"]), tuple(filter(None, outputs)), keys, tuple(told))
 
 
-def _make_output(file: Mapping[str, Any], told: list[str]) -> DeclaredOutput:
+def _make_output(file: Mapping[str, Any], told: list[str]) -> DeclaredOutput | None:
     path = file["path"]
     told += [f"{path}: {key} has no equal" for key in file if key not in _OF_FILE and not key.endswith("_regex")]
     rules: dict[str, Any] = dict(_list_text_rules(file, path, told))
@@ -93,13 +111,23 @@ def _make_output(file: Mapping[str, Any], told: list[str]) -> DeclaredOutput:
     if has_sum:
         told.append(f"{path}: instead of its checksum it is compared with a baseline, which you accept once")
     compare: Any = ("text" if rules else "bytes") if has_sum else "exists"
-    return DeclaredOutput(path, compare=compare, **rules)
+    try:
+        return DeclaredOutput(glob.escape(path), compare=compare, **rules)
+    except ValueError as error:
+        told.append(f"{path} cannot be an output: {error}")
+        return None
 
 
 def _list_text_rules(given: Mapping[str, Any], where: str, told: list[str]) -> Iterator[tuple[str, list[str]]]:
     for theirs, ours in (("contains", "contains"), ("must_not_contain", "not_contains")):
-        if given.get(theirs):
-            texts = given[theirs]
-            yield ours, [texts] if isinstance(texts, str) else [str(text) for text in texts]
+        texts = _list_texts(given.get(theirs))
+        if texts:
+            yield ours, texts
         if given.get(f"{theirs}_regex"):
             told.append(f"{where}: {theirs}_regex has no equal; search with `grep` in `after:`")
+
+
+def _list_texts(given: Any) -> list[str]:
+    """Return one text, or those of a list, as a list; nothing for anything else."""
+    texts = given if isinstance(given, list) else [] if given is None or isinstance(given, dict) else [given]
+    return [str(text) for text in texts if isinstance(text, (str, int, float))]

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from filelock import FileLock
 
@@ -49,6 +49,7 @@ MOST_LOG_BYTES = 11 << 20
 MOST_BYTES = 256 << 20
 #: The limit for the outputs that a worker sends of one attempt.
 MOST_KEPT_BYTES = 64 << 20
+_MOST_RECORD_BYTES = 16 << 20
 WORKSPACE, BASELINES, TRACKED = "workspace", "baselines", "tracked"
 _PATH_KEYS = ("path", "project_dir", "venv")
 
@@ -182,14 +183,26 @@ def open_kept(answer: FleetAnswer) -> Iterator[WaitingFolder]:
 
     Raises:
         BaselineError: it cannot be read.
-        ValueError: it is not base64.
+        ValueError: it is not base64, or no zip file of a size that a worker sends.
         OSError: it cannot be unpacked here.
     """
     with tempfile.NamedTemporaryFile(prefix="golden-kept-", suffix=".zip") as file:
         file.write(b64decode(answer.kept))
         file.flush()
+        _check_size(file.name)
         with open_artifact(Path(file.name)) as folder:
             yield folder
+
+
+def _check_size(place: str) -> None:
+    """Refuse a zip file that would unpack to more than a worker sends: a few bytes can unpack to very many."""
+    try:
+        with ZipFile(place) as packed:
+            size = sum(member.file_size for member in packed.infolist())
+    except BadZipFile as error:
+        raise ValueError(f"it is no zip file: {error}") from None
+    if size > MOST_KEPT_BYTES + _MOST_RECORD_BYTES:
+        raise ValueError(f"it would unpack to {format_size(size)}, more than a worker sends")
 
 
 def pack_workspace(

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 MOST_FOLDERS = 20_000
 MOST_READS = 5_000
 _COMPILED = "__pycache__"
-_LEFT_OUT = (CACHE_FOLDERS | WITHHELD_FOLDERS | {"node_modules"}) - {_COMPILED}
+#: Folders in which no reads are recorded.
+UNWATCHED_FOLDERS = (CACHE_FOLDERS | WITHHELD_FOLDERS | {"node_modules"}) - {_COMPILED}
 # Source: inotify(7), and linux/inotify.h for the values.
 _OPEN, _MOVED_TO, _CREATE, _OVERFLOW, _ISDIR = 0x20, 0x80, 0x100, 0x4000, 0x40000000
 _EVENT = struct.Struct("iIII")
@@ -133,7 +134,7 @@ class ReadRecorder:
             pending += (
                 f"{folder}{entry.name}/"
                 for entry in entries
-                if entry.name not in _LEFT_OUT and entry.is_dir(follow_symlinks=False)
+                if entry.name not in UNWATCHED_FOLDERS and entry.is_dir(follow_symlinks=False)
             )
 
     def _take(self) -> set[str] | None:
@@ -142,7 +143,7 @@ class ReadRecorder:
         is_known = True
         for watch, mask, name in self._read_events():
             folder = self._folders.get(watch, "")
-            if mask & _OVERFLOW or (mask & _ISDIR and mask & (_CREATE | _MOVED_TO) and name not in _LEFT_OUT):
+            if mask & _OVERFLOW or (mask & _ISDIR and mask & (_CREATE | _MOVED_TO) and name not in UNWATCHED_FOLDERS):
                 is_known = False
             elif mask & _OPEN and not mask & _ISDIR:
                 taken.add(_name_read(folder, name))

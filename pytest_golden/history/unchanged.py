@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_golden.history.unchanged_paths import InputPlaces
+    from pytest_golden.history.unchanged_tree import HeldFiles
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.storage.store import Store
@@ -226,7 +227,7 @@ class Present:
     unclaimed may be an input of any project that declares no `depends_on`; `ignored` are those of them that git ignores.
     `ignored_judging` are ignored files that may judge every project, whatever it declares. `where` are this machine and
     workspace, as the store has them. `no_reads` are files that are no input of a project that reads them; None if it does
-    not matter what was read. `list_held` returns the files that a commit holds; None if git does not know it.
+    not matter what was read. `list_held` returns what a commit holds; None if git does not know it.
     """
 
     base_entries: Mapping[str, GoldenProjectConfig] | None
@@ -239,7 +240,7 @@ class Present:
     ignored_judging: tuple[Path, ...]
     where: tuple[str, str]
     no_reads: frozenset[str] | None
-    list_held: Callable[[str], frozenset[str] | None] = lambda _: None
+    list_held: Callable[[str], HeldFiles | None] = lambda _: None
 
 
 def find_reason(
@@ -270,9 +271,10 @@ def _find_unread(
     others = [
         *(place for place in places.places if place != places.folder),
         *tree.links.paths,
+        *held.links,
         *last.checkout.dirty_files,
     ]
-    return OwnReads(places.folder, last.reads_inside, held, PathIndex(others), places.patterns).is_unread
+    return OwnReads(places.folder, last.reads_inside, held.files, PathIndex(others), places.patterns).is_unread
 
 
 def spread(reasons: Mapping[str, str | None], projects: Iterable[GoldenProjectConfig]) -> dict[str, str]:

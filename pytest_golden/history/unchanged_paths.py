@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.compare.baselines import find_baselines_folder
+from pytest_golden.gateway.reads import UNWATCHED_FOLDERS
+from pytest_golden.gateway.write_set import VENV_MARK
 from pytest_golden.regression.unexpected import is_named
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ _FOR_PEOPLE = re.compile(
     r"|CODEOWNERS)(?:\.[^/]*)?|\.gitignore|\.editorconfig|\.pre-commit-config\.yaml|\.gitlab-ci\.yml|mkdocs\.yml)",
     re.DOTALL,
 )
+
+_TESTS = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*\.py|[^/]*_test\.py|conftest\.py)", re.DOTALL)
 
 
 class PathIndex:
@@ -301,7 +305,8 @@ class Claims:
 class OwnReads:
     """What is known of the files in a project's own folder by those that its last pass opened.
 
-    `held` are the files that the commit held then. Files at or below `others`, or named by `patterns`, count whatever was read.
+    `held` are the files that the commit held then, without symlinks: of these the file that they lead to is recorded. Files at
+    or below `others`, or named by `patterns`, count whatever was read.
     """
 
     folder: str
@@ -318,7 +323,7 @@ class OwnReads:
         """
         if path.endswith("/") or (self.folder and not path.startswith(f"{self.folder}/")):
             return False
-        if path in self.reads or self._is_named(path):
+        if path in self.reads or self._is_named(path) or self._is_unwatched(path):
             return False
         if path in self.held:
             return True
@@ -326,6 +331,12 @@ class OwnReads:
             return not any(map(is_for_people, self.reads))
         kind = _kind_of(path)
         return any(_kind_of(one) == kind for one in self.held) and all(_kind_of(one) != kind for one in self.reads)
+
+    def _is_unwatched(self, path: str) -> bool:
+        """Tell whether nothing is recorded where a file lies: in a cache or an environment, even if git tracks it."""
+        is_in_environment = any(f"{folder}/{VENV_MARK}" in self.held for folder in list_above(path))
+        # For a compiled module its source is recorded.
+        return is_in_environment or path.endswith(".pyc") or not UNWATCHED_FOLDERS.isdisjoint(path.split("/")[:-1])
 
     def _is_named(self, path: str) -> bool:
         places = (path, *list_above(path))
@@ -350,6 +361,11 @@ def leave_out(index: PathIndex, is_left_out: Callable[[str], bool] | None) -> Pa
 def is_for_people(path: str) -> bool:
     """Tell whether a file of a checkout is for people only, such as documentation, so that no pipeline reads it."""
     return _FOR_PEOPLE.fullmatch(path) is not None
+
+
+def is_test(path: str) -> bool:
+    """Tell by its name whether a file is one of the tests of a repository."""
+    return _TESTS.fullmatch(path) is not None
 
 
 def list_above(path: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gateway import git
@@ -133,12 +133,22 @@ def is_in_git(folder: Path) -> bool:
         return False
 
 
-def list_held(root: Path, commit: str) -> frozenset[str] | None:
-    """Return the files that a commit holds; None if git does not know it, as in a shallow clone."""
+class HeldFiles(NamedTuple):
+    """The files and the symlinks that a commit holds."""
+
+    files: frozenset[str]
+    links: frozenset[str]
+
+
+def list_held(root: Path, commit: str) -> HeldFiles | None:
+    """Return what a commit holds; None if git does not know it, as in a shallow clone."""
     try:
-        return frozenset(_list(root, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit))
+        # Source: git-ls-tree(1), "Output Format": `mode type object`, a tab and the path.
+        lines = [line.partition("\t") for line in _list(root, "ls-tree", "-r", "-z", "--full-tree", commit)]
     except GoldenError:
         return None
+    links = frozenset(path for facts, _, path in lines if facts.startswith(git.LINK_MODE))
+    return HeldFiles(frozenset(path for _, _, path in lines) - links, links)
 
 
 def _list(folder: Path, *arguments: str) -> list[str]:

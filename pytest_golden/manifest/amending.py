@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.manifest.reader import parse_manifest
+from pytest_golden.storage.folder import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
@@ -55,6 +59,21 @@ def amend(text: str, amendments: Sequence[Amendment]) -> str:
     return text
 
 
+def rewrite_manifest(path: Path, text: str) -> None:
+    """Write a changed text in the place of a manifest: a link is followed, and line ends and permissions stay.
+
+    Raises:
+        ManifestError: the text is no manifest; the file stays as it is.
+        OSError: it cannot be written.
+    """
+    parse_manifest(text, path.name, path.absolute().parent)
+    mode = stat.S_IMODE(path.stat().st_mode)
+    has_windows_ends = b"\r\n" in path.read_bytes()
+    with replace_file(path, follows_links=True) as file:
+        file.write(text.replace("\n", "\r\n") if has_windows_ends else text)
+    path.chmod(mode)
+
+
 def add_projects(text: str, projects: Sequence[Sequence[str]]) -> str:
     """Return the manifest's text with further projects behind the last one; each is the lines of a list entry, not indented.
 
@@ -66,8 +85,12 @@ def add_projects(text: str, projects: Sequence[Sequence[str]]) -> str:
         raise NotInTextError("`golden_projects:` is no list with a line for each project: add the projects by hand")
     indent = " " * declared.start_mark.column
     end = _find_end(declared)
-    # The rest of the last line, with its comment.
-    end = text.find("\n", end) if "\n" in text[end:] else len(text)
+    if text[end - 1] == "\n":
+        # A text of several lines ends with the line below it.
+        end -= 1
+    else:
+        # The rest of the last line, with its comment.
+        end = text.find("\n", end) if "\n" in text[end:] else len(text)
     added = "".join("\n\n" + "\n".join(f"{indent}{line}" for line in lines) for lines in projects)
     return text[:end] + added + (text[end:] or "\n")
 

@@ -66,7 +66,7 @@ def test_files_that_no_project_reads_are_named(
     assert (found["share"], found["unknown"]) == (50, ["copied"])
     told = golden("coverage").out
     assert "4 of 8 files (50 %) are read by a golden project" in told
-    assert "what copied reads is not known" in told
+    assert "not known: the reads of copied;" in told
 
 
 def test_it_is_written_as_a_page_and_as_a_badge(

@@ -9,12 +9,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_golden.cli.finding_pipelines import FoundPipeline, find_pipelines
 from pytest_golden.cli.init import (
     DraftedProject,
-    FoundPipeline,
     draft_found,
     draft_outputs,
-    find_pipelines,
     generalise_writes,
     quote,
     split_command,
@@ -528,3 +527,19 @@ def test_scripts_of_engines_are_found_with_what_starts_them(folder: Path, golden
         ("definitions", "orchestration/definitions.py", "dagster", ()),
         ("all", "tasks/all.py", "luigi", ("Everything",)),
     ]
+
+
+def test_a_completed_manifest_keeps_its_link_its_permissions_and_its_line_ends(folder: Path, golden: Golden) -> None:
+    text = "version: 1\r\ngolden_projects:\r\n- name: a\r\n  path: a.sh\r\n  description: |\r\n    two\r\n    lines\r\ndefaults: {timeout: 1m}\r\n"
+    (folder / "real.yaml").write_text(text, newline="")
+    (folder / "real.yaml").chmod(0o640)
+    (folder / "golden_projects.yaml").symlink_to("real.yaml")
+    (folder / "genes").mkdir()
+    (folder / "genes" / "Snakefile").touch()
+    ran = golden("init", "--add")
+    assert ran.code == 0, ran.err
+    assert (folder / "golden_projects.yaml").is_symlink()
+    assert (folder / "real.yaml").stat().st_mode & 0o777 == 0o640
+    added = "\r\n# run by snakemake\r\n- name: genes\r\n  path: genes/Snakefile\r\n"
+    head, mark, tail = text.partition("    lines\r\n")
+    assert (folder / "real.yaml").read_bytes().decode() == head + mark + added + tail

@@ -97,6 +97,38 @@ def test_they_are_added_to_a_manifest_under_names_of_their_own(tests_folder: Pat
     assert names == ["refuse", "count_the_herd", "refuse_2", "refuse_3"]
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "tags: 5",
+        "tags: {a: b}",
+        "files: 7",
+        "files: [7, {path: 1}, {}]",
+        "files: [{path: /abs}]",
+        "files: [{path: ../up, md5sum: 1}]",
+        "files: [{path: 'a[1].txt', contains: {b: c}}]",
+        "exit_code: z",
+        "exit_code: 700",
+        "stdout: {contains: 4}",
+        "stdout: [a]",
+        "stderr: {must_not_contain: [[1], null, x]}",
+    ],
+)
+def test_odd_values_cost_only_themselves(folder: Path, golden: Golden, keys: str) -> None:
+    (folder / "test_a.yml").write_text(f"- name: odd\n  command: cat a.txt > b.txt\n  {keys}\n")
+    ran = golden("init", "--from", "pytest-workflow")
+    assert ran.code == 0, ran.err
+    (project,) = load_manifest(folder / "golden_projects.yaml").projects
+    assert project.command == ("cat", "a.txt", ">", "b.txt")
+
+
+@pytest.mark.parametrize("command", ["''", "'a \"b'", "5"])
+def test_a_test_without_a_command_is_none(tmp_path: Path, command: str) -> None:
+    (tmp_path / "test_a.yml").write_text(f"- name: odd\n  command: {command}\n")
+    with pytest.raises(SettingsError, match="there are no tests of pytest-workflow"):
+        translate_tests(tmp_path)
+
+
 def test_a_folder_without_such_tests_is_refused(tmp_path: Path) -> None:
     (tmp_path / "test_a.yml").write_text("- {name: 1}\n")
     with pytest.raises(SettingsError, match="there are no tests of pytest-workflow"):

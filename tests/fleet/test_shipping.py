@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import pickle
 import zlib
 from base64 import b64encode
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -188,7 +190,14 @@ def test_outputs_that_a_worker_keeps_are_sent_up_to_a_limit(tmp_path: Path, monk
     assert shipping.pack_kept(folder, "two") == ""
 
 
-@pytest.mark.parametrize("kept", ["a", b64encode(b"no zip").decode()])
+def make_bomb() -> str:
+    packed = io.BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("one/1.bin", bytes(shipping.MOST_KEPT_BYTES * 2))
+    return b64encode(packed.getvalue()).decode()
+
+
+@pytest.mark.parametrize("kept", ["a", b64encode(b"no zip").decode(), make_bomb()], ids=["text", "bytes", "bomb"])
 def test_kept_outputs_of_another_form_are_refused(kept: str) -> None:
     with pytest.raises((ValueError, BaselineError)), shipping.open_kept(FleetAnswer("w", lost_on=("w",), kept=kept)):
         pass

@@ -220,3 +220,11 @@ def test_what_lies_outside_of_the_own_folder_is_not_judged_by_its_reads() -> Non
 
 def test_a_project_that_reads_texts_for_people_reads_new_ones_too() -> None:
     assert not OwnReads("", ("README.md",), HELD, PathIndex([])).is_unread("docs/new.md")
+
+
+UNRECORDED = frozenset({"node_modules/a.js", "app/env/lib/a.py", "app/__pycache__/a.pyc", ".tox/a.py"})
+
+
+@pytest.mark.parametrize("path", sorted(UNRECORDED))
+def test_where_no_reads_are_recorded_every_file_is_an_input(path: str) -> None:
+    assert not OwnReads("", ("app/main.py",), HELD | UNRECORDED | {"app/env/pyvenv.cfg"}, PathIndex([])).is_unread(path)

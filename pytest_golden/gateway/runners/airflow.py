@@ -42,7 +42,9 @@ def read_tasks(stdout: str, stderr: str) -> Iterator[StepDraft]:
             if task[2] == "starting":
                 tasks.begin(name, name, at)
             else:
-                tasks.end(name, at, error="\n".join(["the task failed", *words]) if has_failed else None)
+                tasks.end(name, at)
+                if has_failed:
+                    tasks.fail(name, words, at)
             words, has_failed = [], False
         elif _RAISED.match(line):
             has_failed = True

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _RUNNING = re.compile(r"Running (?:stage|callback stage) '(.+)':")
 _SKIPPED = re.compile(r"Stage '(.+)' (didn't change, skipping|is cached - skipping run.*)")
 _FAILED = re.compile(r"ERROR: failed to reproduce '(.+?)': (.*)")
-_MOST_WORDS = 40
 
 
 def read_stages(stdout: str, stderr: str) -> Iterator[StepDraft]:
@@ -32,7 +31,10 @@ def read_stages(stdout: str, stderr: str) -> Iterator[StepDraft]:
             tasks.end(skipped[1], status="skipped")
     for line in stderr.splitlines():
         if failed := _FAILED.fullmatch(line):
-            tasks.end(failed[1], error="\n".join(["the stage failed", *words[-_MOST_WORDS:]] if words else [failed[2]]))
+            if words:
+                tasks.fail(failed[1], words)
+            else:
+                tasks.end(failed[1], error=failed[2])
         elif line.strip():
             words.append(line)
     return tasks.drafts()

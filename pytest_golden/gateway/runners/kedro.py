@@ -5,24 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.runners.runner import Runner, explain_closed, find_tool_python
+from pytest_golden.gateway.runners.runner import Runner, find_tool_python, read_beginning
 
 if TYPE_CHECKING:
     from pytest_golden.gateway.runners.runner import PipelineFile
 
 _CHILD = Path(__file__).with_name("kedro_child.py")
-_READ_BYTES = 1 << 20
 
 
 def _recognises(pipeline: PipelineFile) -> bool:
     """Tell a Kedro project by the section of its `pyproject.toml`, also where the file is broken elsewhere."""
     if pipeline.file.name != "pyproject.toml":
         return False
-    try:
-        with pipeline.file.open("rb") as stream:
-            lines = stream.read(_READ_BYTES).splitlines()
-    except OSError as error:
-        raise explain_closed(pipeline, error) from error
+    lines = read_beginning(pipeline).splitlines()
     return any(line.strip() == b"[tool.kedro]" for line in lines)
 
 

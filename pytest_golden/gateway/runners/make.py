@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _BEGUN = re.compile(r"\S+:\d+: (?:update )?target '(.+?)' (?:due to: .*|does not exist)")
 _FAILED = re.compile(r"\w*make(?:\[\d+\])?: \*\*\* \[(?:\S+:\d+: )?(.+?)\] (.+)")
 _NO_RULE = re.compile(r"\w*make(?:\[\d+\])?: \*\*\* (No rule to make target '.+?', needed by '(.+?)'\.).*")
-_MOST_WORDS = 40
 _NAMES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 
 
@@ -32,7 +31,7 @@ def read_targets(stdout: str, stderr: str) -> Iterator[StepDraft]:
         if missing := _NO_RULE.fullmatch(line):
             tasks.end(missing[2], error=missing[1])
         elif failed := _FAILED.fullmatch(line):
-            tasks.end(failed[1], error="\n".join(["the target failed", *words[-_MOST_WORDS:], f"make: {failed[2]}"]))
+            tasks.fail(failed[1], [*words, f"make: {failed[2]}"])
             words = []
         elif line.strip():
             words.append(line)

@@ -9,12 +9,13 @@ from typing import Any
 
 from pytest_golden.gateway.runners.runner import Runner, find_program
 from pytest_golden.trajectory.readers.engine_reports import ReportReader, read_text
-from pytest_golden.trajectory.readers.model import StepDraft
+from pytest_golden.trajectory.readers.model import StepDraft, order_by_start
 from pytest_golden.trajectory.vocabulary import Importance
 
 _TRACE = ".golden-trace.txt"
 _PART = re.compile(r"([\d.]+) ?(ms|s|m|h|d)\b")
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_FIRST = datetime.min.replace(tzinfo=UTC)
 _DONE = frozenset({"COMPLETED", "CACHED"})
 
 
@@ -23,7 +24,9 @@ def _read_trace(text: Any) -> list[StepDraft | None]:
     rows = csv.DictReader(str(text).splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     if not {"name", "status"} <= set(rows.fieldnames or ()):
         return []
-    return sorted((_read_task(row) for row in rows), key=lambda draft: (draft is None, draft and draft.timestamp))
+    drafts = [_read_task(row) for row in rows]
+    usable = (draft for draft in drafts if draft is not None)
+    return [*order_by_start(usable, lambda draft: draft.timestamp, _FIRST), *[None] * drafts.count(None)]
 
 
 def _read_task(row: dict[str, Any]) -> StepDraft | None:
@@ -45,11 +48,11 @@ def _read_duration(text: str) -> float | None:
     return sum(float(number) * _MILLISECONDS[unit] for number, unit in parts) if parts else None
 
 
-def _read_time(text: str) -> datetime:
+def _read_time(text: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
+        return None
 
 
 READERS = (

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.gateway.runners.runner import Runner, explain_closed, find_tool_python
+from pytest_golden.gateway.runners.runner import Runner, find_tool_python, read_beginning
 from pytest_golden.trajectory.readers.engine_reports import (
     ReportReader,
     list_of,
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.runners.runner import PipelineFile
 
 _CHILD = Path(__file__).with_name("odibi_child.py")
-_READ_BYTES = 1024 * 1024
 _TOP_LEVEL_KEY = re.compile(r"""^["']?([A-Za-z_]\w*)["']?\s*:(?:\s|$)""", re.MULTILINE)
 _PIPELINE_KEYS = frozenset({"pipelines", "imports"})
 _PROJECT_KEYS = frozenset({"project", "engine", "connections", "story", "system"})
@@ -35,11 +34,7 @@ def _recognises(pipeline: PipelineFile) -> bool:
 
     They are found without parsing the YAML: a config that got broken is still Odibi's, whose own error is the news.
     """
-    try:
-        with pipeline.file.open("rb") as stream:
-            text = stream.read(_READ_BYTES).decode("utf-8-sig", "replace")
-    except OSError as error:
-        raise explain_closed(pipeline, error) from error
+    text = read_beginning(pipeline).decode("utf-8-sig", "replace")
     keys = frozenset(_TOP_LEVEL_KEY.findall(text))
     return not keys.isdisjoint(_PIPELINE_KEYS) and len(keys & _PROJECT_KEYS) > 1
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import GoldenProjectConfig
 
 _PROBE_SECONDS = 60
+_BEGINNING_BYTES = 1 << 20
 _SYSTEM_PACKAGES = re.compile(r"^include-system-site-packages\s*=\s*true", re.MULTILINE | re.IGNORECASE)
 # What installers write where `#!` cannot hold the path (too long, or with a space): the second line of a file that sh
 # and Python both understand. uv's relocatable form computes the folder and names only the file.
@@ -125,6 +126,19 @@ def explain_closed(pipeline: PipelineFile, error: OSError) -> RunnerError:
     """Return the error for a pipeline whose file cannot be read."""
     message = f"{pipeline.file} cannot be read ({error.strerror}): make it readable"
     return RunnerError(Problem.PERMISSION_DENIED, pipeline, message)
+
+
+def read_beginning(pipeline: PipelineFile) -> bytes:
+    """Return the first MiB of a pipeline's file.
+
+    Raises:
+        RunnerError: it cannot be read.
+    """
+    try:
+        with pipeline.file.open("rb") as stream:
+            return stream.read(_BEGINNING_BYTES)
+    except OSError as error:
+        raise explain_closed(pipeline, error) from error
 
 
 def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:

@@ -24,7 +24,6 @@ _FACT = re.compile(r"    (wildcards|output|log): (.+)$")
 _ELSE = re.compile(
     r"Select jobs|Execute \d+ jobs|\d+ of \d+ steps|RuleException:|Trying to restart|Shutting down|Removing output|Exiting because|WorkflowError|At least one job|  |$"
 )
-_MOST_WORDS = 40
 
 
 class _Log:
@@ -72,8 +71,7 @@ class _Log:
             return
         self._job = found[1]
         if self._has_failed:
-            told = "\n".join(["the rule failed", *self._words[-_MOST_WORDS:]])
-            self.tasks.end(self._job, self._at, error=told)
+            self.tasks.fail(self._job, self._words, self._at)
         else:
             self.tasks.begin(self._job, self._rule, self._at, **self._facts)
         self._rule, self._words = "", []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.runners.runner import Runner, explain_closed, find_tool_python
+from pytest_golden.gateway.runners.runner import Runner, find_tool_python, read_beginning
 from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.runners.runner import PipelineFile
     from pytest_golden.trajectory.readers.model import StepDraft
 
-_READ_BYTES = 1 << 20
 _EVALUATED = re.compile(r"\[(\d+)/\d+\]\s+(\S+)\s+\[(.*?)\]\s+([\d.]+)s")
 _FENCE = "```"
 # Its package cannot be run by `python -m`.
@@ -25,11 +24,7 @@ def _recognises(pipeline: PipelineFile) -> bool:
     """Tell a SQLMesh project by the name of its configuration and a key that it must have."""
     if pipeline.file.name not in {"config.yaml", "config.yml"}:
         return False
-    try:
-        with pipeline.file.open("rb") as stream:
-            lines = stream.read(_READ_BYTES).splitlines()
-    except OSError as error:
-        raise explain_closed(pipeline, error) from error
+    lines = read_beginning(pipeline).splitlines()
     return any(line.startswith(b"model_defaults:") for line in lines)
 
 

@@ -6,6 +6,7 @@ holds a module that is named like the engine.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -32,18 +33,24 @@ def end(key: str, name: str, seconds: float | None = None, error: BaseException 
     if seconds is not None:
         step["duration_ms"] = seconds * 1000
     if error is not None:
-        step["error"] = f"{type(error).__name__}: {error}"
+        step["error"] = f"{type(error).__name__}: {_tell(error)}"
     _write(step)
+
+
+def _tell(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "its message cannot be read"
 
 
 def _write(step: dict[str, Any]) -> None:
     place = os.environ.get("GOLDEN_STEPS")
     if not place:
         return
-    try:
+    # Whatever happens here, on a full disk for example, the pipeline goes on.
+    with contextlib.suppress(OSError, TypeError, ValueError):
         handle = os.open(place, FLAGS, 0o600)
-    except OSError:
-        return
-    # One write for one line, so that processes do not mix theirs.
-    with os.fdopen(handle, "wb", buffering=0) as file:
-        file.write(json.dumps(step).encode() + b"\n")
+        # One write for one line, so that processes do not mix theirs.
+        with os.fdopen(handle, "wb", buffering=0) as file:
+            file.write(json.dumps(step).encode() + b"\n")

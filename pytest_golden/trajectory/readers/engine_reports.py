@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+_MOST_WORDS = 40
 
 
 def read_all(readers: Iterable[StepReader], view: ViewFiles, outcome: Any) -> tuple[StepReading, ...]:
@@ -173,6 +174,10 @@ class Tasks:
         if duration_ms is None and at is not None and task.began is not None:
             duration_ms = milliseconds_of((at - task.began).total_seconds())
         task.duration_ms = task.duration_ms if duration_ms is None else duration_ms
+
+    def fail(self, key: str, words: Iterable[str], at: datetime | None = None) -> None:
+        """Note that a task failed, with the lines that it printed. The cause is searched in them, below the first line."""
+        self.end(key, at, error="\n".join(["the task failed", *list(words)[-_MOST_WORDS:]]))
 
     def add_fact(self, key: str, **facts: Any) -> None:
         """Add to what is known of a task that began."""

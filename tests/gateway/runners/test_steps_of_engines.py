@@ -314,7 +314,7 @@ def read_error(engine: str, stdout: str, stderr: str = "") -> str:
 def test_snakemakes_jobs_have_times_wildcards_and_the_words_of_the_one_that_failed() -> None:
     assert read("snakemake", "", recorded.SNAKEMAKE) == [("orders", "success", 2000), ("bad", "failed", 1000)]
     error = read_error("snakemake", "", recorded.SNAKEMAKE)
-    assert error.splitlines()[:3] == ["the rule failed", "note", "cat: nope.txt: No such file or directory"]
+    assert error.splitlines()[:3] == ["the task failed", "note", "cat: nope.txt: No such file or directory"]
     (orders, _) = READERS["snakemake"].read(Folder(Path()), Run(stderr=recorded.SNAKEMAKE)).steps
     assert (orders.metadata["wildcards"], orders.metadata["output"]) == ("day=monday", "out/orders.csv")
     assert read("snakemake", "", recorded.SNAKEMAKE_7) == [("orders", "success", 3000)]
