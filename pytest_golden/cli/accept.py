@@ -33,7 +33,7 @@ from pytest_golden.cli.options import (
     refusing_values,
     say,
 )
-from pytest_golden.cli.screen import open_console, print_json, show_local, styled
+from pytest_golden.cli.screen import ask_person, open_console, print_json, show_local, styled
 from pytest_golden.errors import BaselineError, SettingsError
 from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.gate.waiting_outputs import (
@@ -218,11 +218,9 @@ def _ask(question: str) -> str:
     Raises:
         SettingsError: nobody can answer.
     """
-    if not (os.isatty(0) and os.isatty(2)):
+    answer = ask_person(question)
+    if answer is None:
         raise SettingsError("nobody can be asked for the reason here: give it with --reason")
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    answer = sys.stdin.readline()
     if not answer:
         raise SettingsError("no reason was given, and nothing was accepted")
     return answer

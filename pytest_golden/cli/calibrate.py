@@ -184,6 +184,7 @@ def _facts(each: ProjectCalibration) -> dict[str, Any]:
         else [],
         "error": each.failed.error_message if each.failed is not None else None,
         "changed_inputs": list(each.changed_inputs),
+        "failed_by_clock": each.failed_by_clock,
     }
 
 
@@ -218,6 +219,7 @@ def _show_project(console: Console, each: ProjectCalibration) -> None:
     style = "green" if each.found.is_stable else "bold yellow"
     told = "its outputs are stable" if each.found.is_stable else "not all of its outputs are stable"
     console.print(styled(f"{head}, {told}", style))
+    print_list(console, [(" ", told) for told in (each.told,) if told])
     for file in each.found.files:
         lines = chain(file.seen, (f"no rule for this: {told}" for told in file.unsolved))
         console.print(styled(f"  {show_path(file.path)}"))

@@ -78,8 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
 class Plan:
     """What would be run for one project.
 
-    `problem` says why it cannot run here; then `runner`, `command` and `folder` may be unknown. `notes` do not keep it
-    from running. In `command`, `{path}` stands for the pipeline's path as it sees it.
+    `problem` says why it cannot run here; then `runner`, `command` and `folder` may be unknown. `is_narrow`: it sees only what git
+    tracks. `notes` do not keep it from running. In `command`, `{path}` stands for the pipeline's path as it sees it.
     """
 
     project: GoldenProjectConfig
@@ -89,6 +89,7 @@ class Plan:
     file: Path | None = None
     problem: str | None = None
     notes: tuple[str, ...] = ()
+    is_narrow: bool = False
 
     def shown_command(self) -> str:
         """Return the command for people: programs and scripts by name, the pipeline relative to its folder."""
@@ -107,6 +108,7 @@ class Plan:
             "runner": self.runner,
             "command": list(self.command),
             "project_dir": None if self.folder is None else str(self.folder),
+            "view": "tracked" if self.is_narrow else "all",
             "expected_outcome": project.expected_outcome,
             "timeout_seconds": project.timeout,
             "memory_limit_bytes": project.memory_limit,
@@ -141,10 +143,13 @@ def make_plan(project: GoldenProjectConfig, workspace_root: Path) -> Plan:
     notes = tuple(_list_notes(project, missing))
     pipeline = PipelineFile(project, resolved.file, resolved.project_dir, path_variable, resolved.python)
     try:
-        runner, command = find_runner(pipeline).name, find_runner_command(pipeline).argv
+        runner, command = find_runner(pipeline).name, find_runner_command(pipeline)
     except RunnerError as error:
         return _without_command(resolved, error, notes, is_skipped=bool(missing))
-    return Plan(project, runner, redact(command), resolved.project_dir, resolved.file, notes=notes)
+    is_narrow = command.sees_tracked_files(project.view)
+    return Plan(
+        project, runner, redact(command.argv), resolved.project_dir, resolved.file, notes=notes, is_narrow=is_narrow
+    )
 
 
 def _without_command(
@@ -258,7 +263,8 @@ def _describe(plan: Plan, root: Path) -> Iterator[str]:
     if plan.command:
         yield plan.shown_command()
     folder = project.project_dir or project.path if plan.folder is None else _shorten(plan.folder, root)
-    limits = [f"at most {format_duration(project.timeout)}"]
+    limits = ["seeing what git tracks"] if plan.is_narrow else []
+    limits += [f"at most {format_duration(project.timeout)}"]
     limits += [] if project.memory_limit is None else [format_size(project.memory_limit)]
     limits += [] if project.cpu_limit is None else [f"{format_duration(project.cpu_limit)} of CPU time"]
     limits += [] if project.process_limit is None else [f"{project.process_limit} processes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,21 +17,36 @@ from pytest_golden.manifest.model import GoldenProjectConfig
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from pytest_golden.gateway.runners.runner import Runner
+
 MOST_FOUND = 50
 _MOST_LOOKED_AT = 50_000
 # Folders that tools install or build: their content belongs to somebody else, or is made again.
 _FOREIGN = frozenset({"node_modules", "site-packages", "dbt_packages", "dbt_modules", "target", "build", "dist"})
 PASSED_OVER = _FOREIGN | CACHE_FOLDERS | WITHHELD_FOLDERS
 _SCRIPT, _MOST_OF_SCRIPT = ".py", 1 << 18
+_YAML = frozenset({".yaml", ".yml"})
+_DBT_PROFILES = "profiles.yml"
+# Without a default: `os.environ["NAME"]`, dbt's `env_var('NAME')`, Odibi's `${NAME}`.
+_ASKED_BY_SCRIPT = (re.compile(r"""\bos\.environ\[["'](\w+)["']\](?!\s*=[^=])"""),)
+_ASKED_BY_YAML = (re.compile(r"""\benv_var\(\s*["'](\w+)["']\s*\)"""), re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}"))
+# What each pipeline has anyway.
+_GIVEN = frozenset({"PATH", "HOME", "TMPDIR", "TZ", "LC_ALL", "PYTHONHASHSEED"})
 _VENVS = (".venv", "venv", ".pixi/envs/default")
 
 
 class FoundPipeline(NamedTuple):
-    """A pipeline's file, relative to the folder that was searched and with `/`, and the runner that takes it."""
+    """A pipeline's file, relative to the folder that was searched and with `/`, and the runner that takes it.
+
+    `args` is None if its file says all. `project_dir` is the folder from which it is started, if that is not its own. `packages` are
+    the real paths of the packages that it uses.
+    """
 
     path: str
     runner: str
     args: tuple[str, ...] | None = None
+    project_dir: str | None = None
+    packages: tuple[str, ...] = ()
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -51,14 +67,16 @@ def find_pipelines(
 
     Search about `most_looked_at` files. Leave out hidden folders and links. Run nothing.
     """
-    found = []
+    found: list[FoundPipeline] = []
+    packages: set[str] = set()
     for path in _list_candidates(folder, most_looked_at):
         one = None if os.path.realpath(path) in known else _recognise(path, folder)
         if one is not None:
             found.append(one)
+            packages.update(one.packages)
             if len(found) == most_found:
                 break
-    return tuple(sorted(found))
+    return tuple(sorted(one for one in found if os.path.realpath((folder / one.path).parent) not in packages))
 
 
 def _list_candidates(folder: Path, most_looked_at: int) -> Iterator[Path]:
@@ -78,7 +96,7 @@ def _list_candidates(folder: Path, most_looked_at: int) -> Iterator[Path]:
 def _recognise(file: Path, folder: Path) -> FoundPipeline | None:
     path = file.relative_to(folder).as_posix()
     if file.suffix == _SCRIPT:
-        return None if is_test(path) else _look_into(file, path)
+        return None if is_test(path) else _look_into(file, folder)
     pipeline = PipelineFile(
         config=GoldenProjectConfig(name="found", path=file.name),
         file=file,
@@ -90,20 +108,44 @@ def _recognise(file: Path, folder: Path) -> FoundPipeline | None:
         runner = find_runner(pipeline)
     except RunnerError:
         return None
-    return FoundPipeline(path, runner.name) if runner.is_sure else None
+    return _describe(runner, file, folder) if runner.is_sure else None
 
 
-def _look_into(script: Path, path: str) -> FoundPipeline | None:
-    try:
-        with script.open("rb") as stream:
-            text = stream.read(_MOST_OF_SCRIPT).decode("utf-8", "replace")
-    except OSError:
+def _describe(runner: Runner, file: Path, folder: Path, args: tuple[str, ...] | None = None) -> FoundPipeline:
+    place = runner.find_folder(file)
+    is_elsewhere = place != file.parent and place.is_relative_to(folder)
+    project_dir = place.relative_to(folder).as_posix() if is_elsewhere else None
+    packages = tuple(os.path.realpath(package) for package in runner.list_packages(file))
+    return FoundPipeline(file.relative_to(folder).as_posix(), runner.name, args, project_dir, packages)
+
+
+def _look_into(script: Path, folder: Path) -> FoundPipeline | None:
+    text = _read_script(script)
+    if text is None:
         return None
     for runner in list_runners():
         args = runner.find_in_script(text)
         if args is not None:
-            return FoundPipeline(path, runner.name, args)
+            return _describe(runner, script, folder, args)
     return None
+
+
+def _read_script(path: Path) -> str | None:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_MOST_OF_SCRIPT).decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def list_asked(file: Path) -> tuple[str, ...]:
+    """List the environment variables that a pipeline certainly asks for: by its file, and by dbt's profiles beside it."""
+    found: dict[str, None] = {}
+    for name in (file.name, _DBT_PROFILES) if file.name.startswith("dbt_project.") else (file.name,):
+        text = _read_script(file.with_name(name))
+        patterns = _ASKED_BY_YAML if file.suffix.lower() in _YAML else _ASKED_BY_SCRIPT
+        found |= dict.fromkeys(word for pattern in patterns for word in pattern.findall(text or ""))
+    return tuple(name for name in found if name not in _GIVEN)
 
 
 def find_venv(folder: Path, path: str) -> str | None:

@@ -147,6 +147,7 @@ def _announce(console: Console, project: GoldenProjectConfig, manifest: Manifest
     """Print what runs, for a log, which has no live line: a reader should see what it is waiting for."""
     plan = make_plan(project, manifest.workspace_root)
     told = f"running {project.name}: {plan.shown_command()}" if plan.command else f"running {project.name}"
+    told += ", seeing what git tracks" if plan.is_narrow else ""
     console.print(styled(told))
     console.file.flush()
 

@@ -222,6 +222,15 @@ STATUS_STYLES: Mapping[ResultStatus, str] = {
 }
 
 
+def ask_person(question: str) -> str | None:
+    """Ask the person at the terminal for a line; return None where there is none, and "" if the person closes the input."""
+    if not (os.isatty(0) and os.isatty(2)):
+        return None
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline()
+
+
 def style_of(verdict: RunVerdict) -> str:
     """Return the style of a verdict. Only a run that passed is green."""
     return "bold green" if verdict.is_good else "bold red" if verdict.is_bad else "bold yellow"

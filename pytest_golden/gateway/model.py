@@ -272,6 +272,10 @@ class RunnerCommand:
     engine_files: tuple[str, ...] = ()
     is_incremental: bool = False
 
+    def sees_tracked_files(self, view: str) -> bool:
+        """Tell whether a project's `view` shows only what git tracks; with `auto` that is so where git tracks the project."""
+        return view == "tracked" or (view == "auto" and self.is_incremental)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "argv", tuple(self.argv))
         object.__setattr__(self, "step_readers", tuple(self.step_readers))

@@ -19,6 +19,7 @@ from pytest_golden.gateway.runners.runner import find_missing_modules
 from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below, find_sockets
 from pytest_golden.gateway.view import CopyView, HiddenPlaces, OverlayView, View, copy_tree, is_below, select_hidden
 from pytest_golden.gateway.write_set import keep_only, take_fingerprint
+from pytest_golden.settings import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -153,13 +154,15 @@ def prepare(
         own_network=resolver is not None,
         disk_before_bytes=0 if project.config.disk_limit is None else used_bytes(str(folder)),
         hidden=hidden,
-        left_out=() if shown is None else _find_left_out(fingerprint, shown),
+        left_out=() if shown is None else _find_left_out(project, fingerprint, shown),
     )
 
 
-def _find_left_out(look: Fingerprint, shown: Fingerprint) -> tuple[str, ...]:
+def _find_left_out(project: ResolvedProject, look: Fingerprint, shown: Fingerprint) -> tuple[str, ...]:
+    """List what a view does not show, but the manifest and the project's environment."""
     files = (path for path, mark in look.marks.items() if len(mark) > _FOLDER_MARK)
-    return tuple(path for path in files if path not in shown.marks)
+    known = (project.project_dir / MANIFEST_NAME, project.venv)
+    return tuple(path for path in files if path not in shown.marks and project.project_dir / path not in known)
 
 
 def explain_left_out(paths: Sequence[str]) -> tuple[str, ...]:

@@ -412,7 +412,7 @@ class ExecutionGateway:
         """
         project = order.project
         wanted = project.config.view
-        if wanted == "all" or (wanted == "auto" and not order.command.is_incremental):
+        if not order.command.sees_tracked_files(wanted):
             return None
         try:
             tracked = self._list_tracked(project.project_dir)

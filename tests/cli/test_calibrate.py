@@ -30,7 +30,7 @@ SCRIPT = """\
 printf 'id,at\\n' > out.csv
 if [ "$PYTHONHASHSEED" = 0 ]; then rows="1 2"; else rows="2 1"; fi
 for row in $rows; do printf '%s,%s\\n' "$row" "$(date +%s%N)" >> out.csv; done
-printf 'id,threads,processors,day,folder\n1,%s,%s,%s,%s\n' "${OMP_NUM_THREADS:-}" "$(nproc)" "$(date +%F)" "$TMPDIR" > machine.csv
+printf 'id,threads,processors,day,folder\n1,%s,%s,%s,%s\n' "${OMP_NUM_THREADS:-}" "$(env -u OMP_NUM_THREADS nproc)" "$(date +%F)" "$TMPDIR" > machine.csv
 """
 
 
@@ -145,3 +145,16 @@ def test_gate_names_the_rule_for_what_only_moves_and_does_not_say_accept(
     assert "accept it with" not in ran.out
     (kept / "machine.csv").write_text("no\n")
     assert "accept it with" in golden("run", "orders").out
+
+
+@pytest.mark.skipif(find_faketime() is None, reason="needs libfaketime")
+def test_a_run_that_another_time_fails_is_repeated_without(golden: Golden, orders: Path) -> None:
+    # As Python's time.sleep does with libfaketime 0.9.10.
+    (orders / "run.sh").write_text('[ -z "$FAKETIME" ] || { echo no time >&2; exit 3; }\n' + SCRIPT)
+    found = golden("calibrate", "orders", "--json").json["projects"][0]
+    assert found["error"] is None
+    assert found["failed_by_clock"].startswith("exit code 3, expected 0: no time")
+    assert "time" not in found["varied"]
+    assert found["rules"][0]["rules"] == {"key": ["id"], "ignore_columns": ["at"]}
+    told = " ".join(golden("calibrate", "orders").out.split())
+    assert "all runs had the real time: with another one (libfaketime) it did not pass: exit code 3" in told

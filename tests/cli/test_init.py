@@ -1,32 +1,17 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pytest_golden.cli.finding_pipelines import FoundPipeline, find_pipelines
-from pytest_golden.cli.init import (
-    DraftedProject,
-    draft_found,
-    draft_outputs,
-    generalise_writes,
-    quote,
-    split_command,
-    try_command,
-    write_draft,
-)
-from pytest_golden.errors import SettingsError
-from pytest_golden.gateway.write_set import WrittenFiles
-from pytest_golden.manifest.model import DeclaredOutput
-from pytest_golden.manifest.reader import load_manifest, parse_manifest
+from pytest_golden.manifest.reader import load_manifest
+from tests.cli.watched import run_watched
 from tests.permissions import without_powers
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.cli.conftest import Golden, GoldenProcess
 
 
@@ -222,156 +207,6 @@ def test_more_pipelines_than_are_declared_is_said(golden: Golden, folder: Path) 
     assert len(load_manifest(folder / "golden_projects.yaml").projects) == 50
 
 
-def put(folder: Path, *paths: str) -> None:
-    for path in paths:
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text("{}")
-
-
-def test_only_what_is_certain_is_found(folder: Path) -> None:
-    put(folder, "b/report.ipynb", "a/dbt_project.yml", "etl.py", "run.sh", "docker-compose.yml", "data.csv")
-    assert find_pipelines(folder) == (
-        FoundPipeline("a/dbt_project.yml", "dbt"),
-        FoundPipeline("b/report.ipynb", "notebook"),
-    )
-
-
-def test_folders_of_tools_are_left_out(folder: Path) -> None:
-    put(
-        folder,
-        "shop/dbt_project.yml",
-        "shop/dbt_packages/utils/dbt_project.yml",
-        "shop/target/dbt_project.yml",
-        "node_modules/x/a.ipynb",
-        ".hidden/a.ipynb",
-        "work/.ipynb_checkpoints/a.ipynb",
-        "env/pyvenv.cfg",
-        "env/share/a.ipynb",
-    )
-    assert [pipeline.path for pipeline in find_pipelines(folder)] == ["shop/dbt_project.yml"]
-
-
-def test_folder_without_end_is_given_up(folder: Path) -> None:
-    put(folder, "a/a.ipynb", "b/b.ipynb", "c/c.ipynb")
-    assert len(find_pipelines(folder, most_looked_at=2)) == 2
-
-
-def test_file_that_cannot_be_read_is_passed_over(folder: Path) -> None:
-    (folder / "dangling.yaml").symlink_to("nowhere")
-    assert find_pipelines(folder) == ()
-
-
-UNUSUAL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
-
-
-@given(UNUSUAL)
-def test_any_text_survives_quoting(text: str) -> None:
-    assert yaml.safe_load(quote(text)) == text
-    assert yaml.safe_load(f"[{quote(text)}, x]") == [text, "x"]
-
-
-def test_words_that_mean_something_in_yaml_are_quoted() -> None:
-    assert [quote(text) for text in ("yes", "null", "a-b.c/d", "3")] == ['"yes"', '"null"', "a-b.c/d", '"3"']
-
-
-def test_bytes_that_are_no_text_become_a_wildcard() -> None:
-    assert quote("a\udcff.txt") == '"a?.txt"'
-
-
-@given(st.lists(st.text("ab/.ü ", min_size=1, max_size=8).map(lambda text: f"x{text}.ipynb"), unique=True, max_size=8))
-def test_draft_is_a_valid_manifest_whatever_the_paths(paths: list[str]) -> None:
-    drafted = draft_found([FoundPipeline(path, "notebook") for path in paths])
-    manifest = parse_manifest(write_draft(drafted), "g.yaml", "/w")
-    assert [project.path for project in manifest.projects] == paths
-
-
-def test_names_are_told_apart() -> None:
-    paths = ("dbt_project.yml", "a/etl.ipynb", "b/etl.ipynb", "b_etl.ipynb", "c/b_etl.ipynb", "shop/dbt_project.yml")
-    runners = {".yml": "dbt", ".ipynb": "notebook"}
-    found = [FoundPipeline(path, runners[Path(path).suffix]) for path in (*paths, "ü.ipynb", "!.ipynb", "?.ipynb")]
-    names = [project.name for project in draft_found(found)]
-    assert names == ["dbt", "etl", "b_etl", "b_etl_2", "c_b_etl", "shop", "u", "project", "project_2"]
-
-
-def test_command_and_patterns_are_written_so_that_they_read_back() -> None:
-    project = DraftedProject(
-        "x", "a.py", "python", "drafted", ("python", "-c", "print('a: #b')"), ".", ("out/**", "- odd: [x]")
-    )
-    (read,) = parse_manifest(write_draft([project]), "g.yaml", "/w").projects
-    assert read.command == project.command
-    assert read.writes == project.writes
-    assert read.project_dir == "."
-
-
-def test_new_folder_is_one_pattern_and_files_in_an_old_one_are_named(folder: Path) -> None:
-    (folder / "data").mkdir()
-    written = ["a.txt", "data/new/deep/x.csv", "data/new/y.csv", "data/old.csv", "out/z.csv"]
-    assert generalise_writes(written, folder) == ("a.txt", "data/new/**", "data/old.csv", "out/**")
-
-
-def test_many_files_in_one_folder_are_one_pattern(folder: Path) -> None:
-    (folder / "data").mkdir()
-    written = [f"data/{number}.csv" for number in range(11)] + [f"{number}.txt" for number in range(11)]
-    assert generalise_writes(written, folder) == ("data/*", "*")
-
-
-def test_words_are_split_as_a_shell_does() -> None:
-    assert split_command("python -c 'a; b' \"c d\"") == ("python", "-c", "a; b", "c d")
-
-
-def test_command_without_a_file_of_its_own_is_about_the_folder(folder: Path) -> None:
-    result, project = try_command("true --fast", folder, "auto")
-    assert result.status == "PASSED"
-    assert (project.name, project.path, project.runner) == ("true", ".", "command")
-
-
-def test_script_that_is_called_by_its_path_is_the_pipeline(folder: Path) -> None:
-    script = folder / "run.sh"
-    script.write_text("#!/bin/sh\necho ran\n")
-    script.chmod(0o755)
-    result, project = try_command("./run.sh /etc/passwd", folder, "auto")
-    assert result.status == "PASSED"
-    assert (project.name, project.path) == ("run", "run.sh")
-
-
-def test_command_that_cannot_be_declared_is_refused(folder: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot be declared"):
-        try_command("'' etl", folder, "auto")
-
-
-@pytest.mark.parametrize(
-    ("files", "drafted"),
-    [
-        (["shop.duckdb", "target/manifest.json", "target/x.sql", "logs/dbt.log"], [{"dbt": ("*",)}]),
-        (["shop.duckdb", "out/a.csv"], [{"path": "shop.duckdb", "tables": ("*",)}, {"path": "out/a.csv"}]),
-        (["a.sqlite3", "b.db"], [{"path": "a.sqlite3", "tables": ("*",)}, {"path": "b.db", "tables": ("*",)}]),
-        (["target/manifest.json", "empty.db", "link.db"], []),
-    ],
-)
-def test_tables_of_databases_and_models_of_dbt_are_drafted(
-    tmp_path: Path, files: list[str], drafted: list[dict[str, Any]]
-) -> None:
-    for path in files:
-        place = tmp_path / path
-        place.parent.mkdir(exist_ok=True)
-        if path == "link.db":
-            (tmp_path / "elsewhere").write_bytes(b"SQLite format 3\0")
-            place.symlink_to(tmp_path / "elsewhere")
-        else:
-            place.write_bytes(
-                b"\0" * 8 + b"DUCK"
-                if "duckdb" in path or path == "b.db"
-                else b"SQLite format 3\0"[: 99 * (path != "empty.db")]
-            )
-    written = WrittenFiles(tmp_path, tuple(sorted(files)), str)
-    outputs = draft_outputs(written)
-    assert [output for output in outputs if not output.path.startswith("target/")] == [
-        DeclaredOutput(**one) for one in drafted
-    ]
-    text = write_draft([DraftedProject("a", "a.sh", "shell", "tried", outputs=outputs)])
-    assert parse_manifest(text, "m.yaml", "/w").projects[0].outputs == outputs
-
-
 def test_a_file_in_a_stamped_folder_is_declared_with_run(
     folder: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,57 +219,6 @@ def test_a_file_in_a_stamped_folder_is_declared_with_run(
     assert ran.code == 0, ran.err
     outputs = load_manifest(folder / "golden_projects.yaml").projects[0].outputs
     assert {output.path for output in outputs} == {"out/a.json/{run}/a.json", "out/b.txt"}
-
-
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [("env printenv PATH", "env_printenv"), ("ls --all -l", "ls"), ("/bin/true 2026-01-01", "true")],
-)
-def test_a_command_without_a_file_is_called_by_its_words(folder: Path, command: str, name: str) -> None:
-    assert try_command(command, folder, "copy")[1].name == name
-
-
-def test_projects_of_engines_are_found_and_named_after_their_folders(tmp_path: Path) -> None:
-    files = {
-        "shop/pyproject.toml": "[tool.kedro]\n",
-        "lib/pyproject.toml": "[project]\n",
-        "genes/Snakefile": "",
-        "genes/modules/align.nf": "",
-        "data/dvc.yaml": "stages: {}\n",
-        "marts/config.yaml": "model_defaults: {dialect: duckdb}\n",
-        "web/config.yaml": "port: 80\n",
-        "build/Makefile": "all:\n",
-        "study/_targets.R": "",
-        "study/R/functions.R": "",
-    }
-    for path, text in files.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    drafted = draft_found(find_pipelines(tmp_path))
-    assert [(project.name, project.runner) for project in drafted] == [
-        ("data", "dvc"),
-        ("genes", "snakemake"),
-        ("marts", "sqlmesh"),
-        ("shop", "kedro"),
-        ("study", "targets"),
-    ]
-
-
-def make_environment(place: Path) -> None:
-    (place / "bin").mkdir(parents=True)
-    (place / "bin" / "python").symlink_to(sys.executable)
-
-
-def test_environments_beside_or_above_a_pipeline_are_declared(tmp_path: Path) -> None:
-    make_environment(tmp_path / ".venv")
-    make_environment(tmp_path / "shop" / "venv")
-    found = [FoundPipeline("shop/dbt_project.yml", "dbt"), FoundPipeline("a/b/Snakefile", "snakemake")]
-    drafted = draft_found(found, tmp_path)
-    assert [project.venv for project in drafted] == ["shop/venv", ".venv"]
-    assert [project.venv for project in parse_manifest(write_draft(drafted), "g.yaml", "/w").projects] == [
-        "shop/venv",
-        ".venv",
-    ]
 
 
 def test_a_manifest_is_completed_and_nothing_else_of_it_changes(folder: Path, golden: Golden) -> None:
@@ -524,7 +308,7 @@ def test_scripts_of_engines_are_found_with_what_starts_them(folder: Path, golden
         ("named", "dags/named.py", "airflow", ("given",)),
         ("nightly", "dags/nightly.py", "airflow", ("nightly",)),
         ("shop", "flows/shop.py", "prefect", ()),
-        ("definitions", "orchestration/definitions.py", "dagster", ()),
+        ("orchestration", "orchestration/definitions.py", "dagster", ()),
         ("all", "tasks/all.py", "luigi", ("Everything",)),
     ]
 
@@ -543,3 +327,58 @@ def test_a_completed_manifest_keeps_its_link_its_permissions_and_its_line_ends(f
     added = "\r\n# run by snakemake\r\n- name: genes\r\n  path: genes/Snakefile\r\n"
     head, mark, tail = text.partition("    lines\r\n")
     assert (folder / "real.yaml").read_bytes().decode() == head + mark + added + tail
+
+
+FLOW = """\
+flow = lambda run: run
+@flow
+def run(): ...
+if __name__ == "__main__":
+    import time
+"""
+
+
+@pytest.fixture
+def flows(folder: Path) -> Path:
+    """Two scripts that look like flows of Prefect: one writes a table, the other fails."""
+    write = "open('orders.csv', 'w').write(f'id,at\\n1,{time.time()}\\n')"
+    for name, does in {"orders": write, "returns": "raise SystemExit('no such table: returns')"}.items():
+        (folder / name).mkdir()
+        (folder / name / f"{name}.py").write_text(f"{FLOW}    {does}\n")
+    return folder
+
+
+def test_found_pipelines_are_tried_where_that_is_asked_for(golden: Golden, flows: Path) -> None:
+    ran = golden("init", "--yes")
+    assert ran.code == 0
+    assert "returns did not pass: exit code 1, expected 0: no such table: returns" in ran.out
+    orders, returns = load_manifest(flows / "golden_projects.yaml").projects
+    assert [(output.path, output.ignore_columns) for output in orders.outputs] == [("orders.csv", ("at",))]
+    assert returns.outputs == ()
+    text = (flows / "golden_projects.yaml").read_text()
+    assert "# run by prefect; when tried it did not pass: exit code 1, expected 0: no such table: returns\n" in text
+    assert "# run by prefect; it took " in text
+    assert not (flows / "orders" / "orders.csv").exists()
+
+
+@pytest.mark.parametrize(("said", "is_tried"), [("\n", True), ("y\n", True), ("n\n", False), ("No\n", False)])
+def test_a_person_is_asked_once(flows: Path, said: str, is_tried: bool) -> None:
+    ran = run_watched(flows, ["init"], typed=[("[Y/n]", said)])
+    assert ran.code == 0
+    assert "found 2 pipelines; run each twice, in a copy, to declare its outputs? [Y/n]" in ran.out
+    assert ("ignore_columns: [at]" in (flows / "golden_projects.yaml").read_text()) == is_tried
+
+
+def test_nothing_is_run_or_asked_where_nobody_is_there(golden_process: GoldenProcess, flows: Path) -> None:
+    ran = golden_process("init")
+    assert (ran.code, ran.err) == (0, "")
+    assert "outputs:" not in (flows / "golden_projects.yaml").read_text().partition("\n\n#")[0]
+
+
+def test_an_interruption_loses_nothing(flows: Path) -> None:
+    script = flows / "orders" / "orders.py"
+    script.write_text(f"{script.read_text()}    print('here', flush=True); __import__('time').sleep(60)\n")
+    ran = run_watched(flows, ["init", "--yes"], typed=[("orders", "\x03")])
+    assert ran.code == 0
+    assert "interrupted: 2 pipelines not tried, and declared without outputs" in ran.out
+    assert len(load_manifest(flows / "golden_projects.yaml").projects) == 2

@@ -7,12 +7,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.runners.runner import Runner, find_tool_python
+from pytest_golden.gateway.runners.runner import Runner, find_above_package, find_tool_python, name_module
 from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_golden.gateway.runners.runner import PipelineFile
     from pytest_golden.trajectory.readers.model import StepDraft
 
 _CHILD = Path(__file__).with_name("dagster_child.py")
@@ -21,6 +22,13 @@ _EVENT = re.compile(_LINE.pattern + r"\w+ - \S+ - \S+ - \d+ - (\S+) - (STEP_\w+)
 _TOOK = re.compile(r'Finished execution of step ".*" in (?:(\d+)m)?(?:([\d.]+)(ms|s))?\.')
 _STACK = "Stack Trace:"
 _DEFINITIONS = re.compile(r"^\w+\s*(?::[^=\n]*)?=\s*(?:\w+\.)?Definitions\(", re.MULTILINE)
+
+
+def _choose_target(pipeline: PipelineFile) -> tuple[str, ...]:
+    """Return the option for a file, or for a module of a package, which may import relatively."""
+    if find_above_package(pipeline.file) == pipeline.project_dir != pipeline.file.parent:
+        return ("-m", name_module(pipeline))
+    return ("-f", "{path}")
 
 
 def read_events(stdout: str, stderr: str) -> Iterator[StepDraft]:
@@ -64,7 +72,7 @@ RUNNERS = (
         files="Dagster's definitions (.py)",
         suffixes=(),
         find_start=lambda pipeline: (find_tool_python("dagster", "dagster", pipeline), str(_CHILD)),
-        arguments=lambda _: ("asset", "materialize", "--select", "*", "-f", "{path}"),
+        arguments=lambda pipeline: ("asset", "materialize", "--select", "*", *_choose_target(pipeline)),
         environment=lambda _: {
             "DAGSTER_DISABLE_TELEMETRY": "1",
             "NO_COLOR": "1",
@@ -73,6 +81,7 @@ RUNNERS = (
         step_readers=("dagster",),
         program="dagster",
         find_in_script=lambda text: () if _DEFINITIONS.search(text) else None,
+        find_folder=find_above_package,
         distributions=("dagster",),
     ),
 )

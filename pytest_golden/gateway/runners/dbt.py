@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from pytest_golden.gateway.runners.runner import Runner, find_tool_python
 from pytest_golden.trajectory.readers.engine_reports import (
     ReportReader,
@@ -18,7 +20,7 @@ from pytest_golden.trajectory.readers.engine_reports import (
 )
 from pytest_golden.trajectory.readers.model import StepDraft, order_by_start
 from pytest_golden.trajectory.vocabulary import Importance, StepType
-from pytest_golden.values.checking import parse_time
+from pytest_golden.values.checking import as_mapping, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +50,23 @@ def _environment(pipeline: PipelineFile) -> Mapping[str, str]:
     if (pipeline.file.parent / "profiles.yml").is_file():
         environment["DBT_PROFILES_DIR"] = _folder_in_view(pipeline)
     return environment
+
+
+def list_local_packages(file: Path) -> tuple[Path, ...]:
+    """List the folders that a project names as packages by `local:`, whether they are there or not."""
+    found = []
+    for name in ("packages.yml", "dependencies.yml"):
+        try:
+            document = yaml.safe_load(file.with_name(name).read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError):
+            continue
+        found += [as_mapping(entry).get("local") for entry in list_of(document, "packages")]
+    return tuple(Path(os.path.normpath(file.parent / local)) for local in found if isinstance(local, str))
+
+
+def _find_folder(file: Path) -> Path:
+    """Return the folder that holds a project and the packages that it names."""
+    return Path(os.path.commonpath([file.parent, *list_local_packages(file)]))
 
 
 _FAILED_STATUSES = frozenset({"error", "fail", "runtime error", "partial success"})
@@ -119,6 +138,8 @@ RUNNERS = (
         step_readers=("dbt",),
         program="dbt",
         is_sure=True,
+        find_folder=_find_folder,
+        list_packages=list_local_packages,
         distributions=("dbt-core", "dbt-"),
     ),
 )

@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_golden.gateway.runners.runner import Runner, find_tool_python
+from pytest_golden.gateway.runners.runner import Runner, find_above_package, find_tool_python, name_module
 
 _CHILD = Path(__file__).with_name("luigi_child.py")
 
-# A task that only requires others is what people start.
-_WRAPPER = re.compile(r"^class (\w+)\((?:luigi\.)?WrapperTask\)", re.MULTILINE)
+# A task that only requires others is what people start, if it needs no parameter.
+_WRAPPER = re.compile(r"^class (\w+)\((?:luigi\.)?WrapperTask\):\n((?:[ \t]+.*\n|\s*\n)*)", re.MULTILINE)
+_NAMESPACE = re.compile(r"^\s+task_namespace = ['\"]([\w.]+)['\"]", re.MULTILINE)
+_OPEN_PARAMETER = re.compile(r"= (?:luigi\.)?\w*Parameter\((?!.*\bdefault\b)", re.MULTILINE)
 
 
 def _find_task(text: str) -> tuple[str, ...] | None:
-    task = _WRAPPER.search(text)
-    return None if task is None else (task[1],)
+    task = next((one for one in _WRAPPER.finditer(text) if not _OPEN_PARAMETER.search(one[2])), None)
+    if task is None:
+        return None
+    namespace = _NAMESPACE.search(task[2])
+    return (f"{namespace[1]}.{task[1]}" if namespace else task[1],)
 
 
 RUNNERS = (
@@ -25,11 +30,12 @@ RUNNERS = (
         suffixes=(),
         find_start=lambda pipeline: (find_tool_python("luigi", "luigi", pipeline), str(_CHILD)),
         # `args:` names the task.
-        arguments=lambda pipeline: ("--local-scheduler", "--module", pipeline.file.stem),
+        arguments=lambda pipeline: ("--local-scheduler", "--module", name_module(pipeline)),
         environment=lambda _: {"PYTHONUNBUFFERED": "1"},
         is_incremental=True,
         program="luigi",
         find_in_script=_find_task,
+        find_folder=find_above_package,
         distributions=("luigi",),
     ),
 )

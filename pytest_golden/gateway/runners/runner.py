@@ -58,8 +58,9 @@ class Runner:
     `engine_files` are patterns of the files that the engine keeps for itself, as in `writes:`; they are never unexpected and no outputs.
     `is_incremental` means that it leaves out what is done already.
     `is_sure` means that every recognised file is a pipeline, so that `golden init` declares it. `find_in_script` returns the `args:` of
-    a project from the text of a Python script that is certainly a pipeline of this engine, else None. `golden doctor` shows the
-    versions of `distributions`; a name that ends in `-` stands for all that begin so.
+    a project from the text of a Python script that is certainly a pipeline of this engine, else None. `find_folder` returns the folder
+    from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines. `golden doctor` shows the versions of `distributions`; a name that ends in `-`
+    stands for all that begin so.
     """
 
     name: str
@@ -75,6 +76,8 @@ class Runner:
     program: str | None = None
     is_sure: bool = False
     find_in_script: Callable[[str], tuple[str, ...] | None] = lambda _: None
+    find_folder: Callable[[Path], Path] = lambda file: file.parent
+    list_packages: Callable[[Path], tuple[Path, ...]] = lambda _: ()
     distributions: tuple[str, ...] = ()
 
 
@@ -139,6 +142,16 @@ def read_beginning(pipeline: PipelineFile) -> bytes:
             return stream.read(_BEGINNING_BYTES)
     except OSError as error:
         raise explain_closed(pipeline, error) from error
+
+
+def find_above_package(file: Path) -> Path:
+    """Return the folder from which a Python file is imported: the first above it that is no package."""
+    return next(folder for folder in file.parents if not (folder / "__init__.py").is_file())
+
+
+def name_module(pipeline: PipelineFile) -> str:
+    """Return the name under which a pipeline's Python file is imported from its project's folder."""
+    return ".".join(pipeline.file.relative_to(pipeline.project_dir).with_suffix("").parts)
 
 
 def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:

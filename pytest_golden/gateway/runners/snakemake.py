@@ -104,6 +104,8 @@ RUNNERS = (
         is_incremental=True,
         program="snakemake",
         is_sure=True,
+        # The standard layout, `workflow/Snakefile`, is started from above.
+        find_folder=lambda file: file.parent.parent if file.parent.name == "workflow" else file.parent,
         distributions=("snakemake",),
     ),
 )

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pytest_golden.trajectory.readers.model import StepDraft
 
 _EVALUATED = re.compile(r"\[(\d+)/\d+\]\s+(\S+)\s+\[(.*?)\]\s+([\d.]+)s")
+# The configuration may be a script.
+_CONFIG = re.compile(
+    r"^(?:from|import) sqlmesh\b.*^config\s*(?::[^=\n]*)?=\s*(?:\w+\.)?Config\(", re.MULTILINE | re.DOTALL
+)
 _FENCE = "```"
 # Its package cannot be run by `python -m`.
 _START = "import sys; from sqlmesh.cli.main import cli; sys.argv[0] = 'sqlmesh'; cli()"
@@ -72,6 +76,7 @@ RUNNERS = (
         is_incremental=True,
         program="sqlmesh",
         is_sure=True,
+        find_in_script=lambda text: () if _CONFIG.search(text) else None,
         distributions=("sqlmesh",),
     ),
 )

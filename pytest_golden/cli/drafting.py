@@ -1,0 +1,181 @@
+"""What `golden init` writes: one golden project for each pipeline, and the text of the manifest."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from dataclasses import dataclass, field, fields
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from pytest_golden.cli import pytest_workflow
+from pytest_golden.cli.finding_pipelines import find_venv, list_asked
+from pytest_golden.manifest.amending import write_value
+from pytest_golden.manifest.model import DeclaredOutput, slug, stem_name
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from pytest_golden.cli.finding_pipelines import FoundPipeline
+
+# What is written when nothing is found; what is found stands in the place of its example.
+_FIRST_MANIFEST = Path(__file__).with_name("first_manifest.yaml")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
+_NAMED_BY_FILE = frozenset({"odibi", "notebook"})
+# Names of files that say nothing of what they hold.
+_NO_NAMES = frozenset({"config", "dag", "definitions", "flow", "flows", "main", "pipeline", "tasks"})
+_NO_RULES = DeclaredOutput("*")
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedProject:
+    """One project of the draft; `comment` stands above it. `told` is what else is said of its outputs."""
+
+    name: str
+    path: str
+    runner: str
+    comment: str
+    command: tuple[str, ...] = ()
+    project_dir: str | None = None
+    writes: tuple[str, ...] = ()
+    outputs: tuple[DeclaredOutput, ...] = ()
+    told: tuple[str, ...] = ()
+    venv: str | None = None
+    keys: Mapping[str, Any] = field(default_factory=dict)
+
+
+def draft_found(
+    found: Sequence[FoundPipeline], folder: Path | None = None, taken: Collection[str] = ()
+) -> tuple[DraftedProject, ...]:
+    """Draft one project for each pipeline, each with a name that is not `taken`, and with its environment if `folder` has one."""
+    drafted: list[DraftedProject] = []
+    for pipeline in found:
+        name = _choose_name(pipeline, folder, {*taken, *(project.name for project in drafted)})
+        asked = () if folder is None else list_asked(folder / pipeline.path)
+        drafted.append(
+            DraftedProject(
+                name,
+                pipeline.path,
+                pipeline.runner,
+                f"run by {pipeline.runner}",
+                project_dir=pipeline.project_dir,
+                told=(f"{name} asks for {', '.join(asked)}: `pass_env` passes what the gate has",) if asked else (),
+                venv=None if folder is None else find_venv(folder, pipeline.path),
+                keys={**pipeline.keys, **({"pass_env": list(asked)} if asked else {})},
+            )
+        )
+    return tuple(drafted)
+
+
+def draft_tests(folder: Path, taken: Collection[str] = ()) -> tuple[DraftedProject, ...]:
+    """Draft one project for each test of pytest-workflow below a folder.
+
+    Raises:
+        SettingsError: there are none.
+    """
+    drafted: list[DraftedProject] = []
+    for test in pytest_workflow.translate_tests(folder):
+        name = choose_free(test.name, {*taken, *(project.name for project in drafted)})
+        drafted.append(
+            DraftedProject(
+                name,
+                choose_path(test.command, folder),
+                "command",
+                "a test of pytest-workflow",
+                test.command,
+                ".",
+                outputs=test.outputs,
+                told=test.told,
+                keys=test.keys,
+            )
+        )
+    return tuple(drafted)
+
+
+def _choose_name(pipeline: FoundPipeline, folder: Path | None, taken: Collection[str]) -> str:
+    """Return a project's name: its file's, or its folder's if the file's name says nothing; the path's if that is taken."""
+    pure = PurePosixPath(pipeline.path)
+    stem = stem_name(pipeline.path)
+    is_script = pipeline.runner in _NAMED_BY_FILE or pipeline.args is not None
+    place = PurePosixPath(pipeline.project_dir) if pipeline.project_dir is not None and not is_script else pure.parent
+    of_folder = slug(place.name or ("" if folder is None else folder.resolve().name))
+    name = stem if is_script and stem not in _NO_NAMES else of_folder
+    name = name or of_folder or pipeline.runner
+    if name in taken:
+        name = slug(str(pure.parent if name == of_folder else pure.with_suffix("")).replace("/", "_")) or name
+    return choose_free(name, taken)
+
+
+def choose_free(wanted: str, taken: Collection[str]) -> str:
+    """Return a name that is not taken: the wanted one, with a number if needed."""
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    return name
+
+
+def write_draft(projects: Iterable[DraftedProject]) -> str:
+    """Return the manifest's text."""
+    head, heading, rest = _FIRST_MANIFEST.read_text(encoding="utf-8").partition("golden_projects:\n")
+    example, _, further = rest.partition("\n\n")
+    body = ["".join(f"  {line}\n" for line in write_project(project)) for project in projects] or [f"{example}\n"]
+    return "".join([head, heading, "\n".join(body), "\n", further])
+
+
+def write_project(project: DraftedProject) -> Iterator[str]:
+    """Yield the lines of one project's entry."""
+    yield f"# {''.join(sign if sign.isprintable() else ' ' for sign in project.comment)}"
+    yield f"- name: {quote(project.name)}"
+    yield f"  path: {quote(project.path)}"
+    if project.command:
+        yield f"  command: [{', '.join(quote(word) for word in project.command)}]"
+    if project.venv is not None:
+        yield f"  venv: {quote(project.venv)}"
+    if project.project_dir is not None:
+        yield f"  project_dir: {quote(project.project_dir)}"
+    if project.outputs:
+        yield "  outputs:"
+        yield from (f"    - {{{', '.join(_list_rules(output))}}}" for output in project.outputs)
+    if project.writes:
+        yield "  writes: # seen in one run; a file that no pattern names gives a warning"
+        yield from (f"    - {quote(pattern)}" for pattern in project.writes)
+    if (project.outputs or project.writes) and not project.keys:
+        yield "  unexpected_files: warn # or fail"
+    yield from (f"  {key}: {_write_key(value)}" for key, value in project.keys.items())
+
+
+def _write_key(value: Any) -> str:
+    if not isinstance(value, dict):
+        return write_value(value)
+    return f"{{{', '.join(f'{key}: {write_value(each)}' for key, each in value.items())}}}"
+
+
+def _list_rules(output: DeclaredOutput) -> Iterator[str]:
+    if output.path:
+        yield f"path: {quote(output.path)}"
+    given = {field.name: getattr(output, field.name) for field in fields(output)}
+    plain = vars(_NO_RULES)
+    yield from (
+        f"{name}: {write_value(value)}" for name, value in given.items() if name != "path" and value != plain[name]
+    )
+
+
+def quote(text: str) -> str:
+    """Return a text as a YAML scalar, quoted unless it is certainly plain."""
+    readable = "".join("?" if "\ud800" <= sign <= "\udfff" else sign for sign in text)
+    if _PLAIN.fullmatch(readable) and yaml.safe_load(readable) == readable:
+        return readable
+    quoted: str = yaml.safe_dump(readable, default_style='"', allow_unicode=True, width=sys.maxsize)
+    return quoted.rstrip("\n")
+
+
+def choose_path(command: Sequence[str], folder: Path) -> str:
+    """Return the first file that a command names, relative to the folder; `.` if it names none."""
+    for word in command:
+        path = os.path.relpath(folder / word, folder)
+        if not path.startswith(os.pardir) and (folder / path).is_file():
+            return Path(path).as_posix()
+    return "."

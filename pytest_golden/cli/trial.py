@@ -1,0 +1,251 @@
+"""Runs a pipeline for `golden init` in a view that nothing real is touched by, and drafts its outputs from what it wrote."""
+
+from __future__ import annotations
+
+import glob
+import re
+import shlex
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from pytest_golden.cli.check import make_plan
+from pytest_golden.cli.drafting import DraftedProject, choose_path, write_draft
+from pytest_golden.cli.finding_pipelines import PASSED_OVER
+from pytest_golden.cli.screen import show_status
+from pytest_golden.compare.tables.database_outputs import is_database
+from pytest_golden.compare.tables.delta_tables import DELTA_LOG, list_delta_tables
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.gate.calibrating import calibrate_project
+from pytest_golden.gateway.runners.choice import list_runners
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.manifest.comparisons import COMPRESSED_SUFFIXES
+from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, slug, stem_name
+from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.unexpected import find_unexpected, is_named, names_output
+from pytest_golden.regression.wording import count_of, format_elapsed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pytest_golden.gate.calibrating import ProjectCalibration
+    from pytest_golden.gateway.write_set import WrittenFiles
+    from pytest_golden.regression.model import GoldenProjectResult
+
+# What may be in a project's name; no option, number or date.
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
+_SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
+_MOST_FILES = 10
+# What is worth a baseline: tables, JSON, texts for people, pictures, genome data. Logs and models are not.
+_DATA_SUFFIXES = frozenset(
+    {
+        *(".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json", ".geojson", ".xml", ".yaml", ".yml"),
+        *(".txt", ".md", ".html", ".png", ".svg"),
+        *(".vcf", ".bed", ".gff", ".gff3", ".gtf"),
+    }
+)
+# What may be a database: its first bytes tell.
+_DATABASE_SUFFIXES = frozenset({".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db"})
+_DBT_MANIFEST = "target/manifest.json"
+_ALL_TABLES = "*"
+_MOST_OUTPUTS = 50
+_MOST_ALIKE = 3
+_MOST_SAID = 160
+_RUNS_TO_COMPARE = 2
+
+
+def try_command(text: str, folder: Path, view: str, *, runs: int = 1) -> tuple[GoldenProjectResult, DraftedProject]:
+    """Run a command in a view of the folder; return its first result and a draft, usable only if the result is PASSED.
+
+    With two runs, the files with data become outputs, with the rules that make them stable.
+
+    Raises:
+        SettingsError: the text is not a command.
+    """
+    command = split_command(text)
+    path = choose_path(command, folder)
+    words = [Path(word).name for word in command if _WORD.fullmatch(Path(word).name)]
+    name = stem_name(path) if path != "." else slug("_".join(words[:2]))
+    try:
+        project = GoldenProjectConfig(name or "project", path, command=command, project_dir=".")
+    except ValueError:
+        raise SettingsError(
+            f"--from {text!r} cannot be declared; give a plain command such as 'python etl.py'"
+        ) from None
+    tried = _try(project, text, folder, view, runs)
+    runner = make_plan(project, folder).runner or "command"
+    drafted = DraftedProject(project.name, path, runner, "", command, ".")
+    result = tried.results[0]
+    took = format_elapsed(result.execution_time_seconds)
+    comment = f"drafted from {count_of(tried.runs, 'run')} of its command; the first took {took}"
+    return result, replace(_add_files(drafted, tried, folder), comment=comment)
+
+
+def try_pipeline(drafted: DraftedProject, folder: Path, view: str) -> DraftedProject:
+    """Run a drafted project twice in a view, and return it with the files that it wrote; if it did not pass, with a comment that says so."""
+    (project,) = parse_manifest(write_draft([drafted]), MANIFEST_NAME, folder).projects
+    try:
+        tried = _try(project, drafted.name, folder, view, _RUNS_TO_COMPARE)
+    except GoldenError as error:
+        return replace(drafted, told=(*drafted.told, f"{drafted.name} has no outputs yet: {error}"))
+    result = tried.results[0]
+    if result.status is ResultStatus.ERROR:
+        return replace(drafted, told=(*drafted.told, f"{drafted.name} could not be tried: {_headline(result)}"))
+    if result.status is not ResultStatus.PASSED:
+        headline = _headline(result)
+        said = f"{drafted.name} did not pass: {headline}"
+        return replace(
+            drafted, comment=f"{drafted.comment}; when tried it did not pass: {headline}", told=(*drafted.told, said)
+        )
+    took = format_elapsed(result.execution_time_seconds)
+    place = folder / (drafted.project_dir or PurePosixPath(drafted.path).parent)
+    return replace(_add_files(drafted, tried, place), comment=f"{drafted.comment}; it took {took} when tried")
+
+
+def _headline(result: GoldenProjectResult) -> str:
+    line = (result.error_message or result.status.value).partition("\n")[0]
+    return line if len(line) <= _MOST_SAID else f"{line[:_MOST_SAID]}..."
+
+
+def _add_files(drafted: DraftedProject, tried: ProjectCalibration, folder: Path) -> DraftedProject:
+    """Add what the first of its runs wrote below a folder: `outputs` if they are stable, `writes`, and what is said of the others."""
+    result = tried.results[0]
+    written = sorted({*result.write_set.created, *result.write_set.changed})
+    outputs, told = choose_outputs(tried, written)
+    engine_files = [pattern for one in list_runners() if one.name == drafted.runner for pattern in one.engine_files]
+    unnamed = find_unexpected(written, [*engine_files, *(output.path for output in outputs if output.path)])
+    writes = generalise_writes(unnamed, folder)
+    told = (*drafted.told, *told, *filter(None, [tried.told]))
+    return replace(drafted, outputs=outputs, writes=writes, told=told)
+
+
+def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs: int) -> ProjectCalibration:
+    present: list[ExecutionGateway] = []
+
+    def watch(_: int, gateway: ExecutionGateway) -> None:
+        present[:] = [gateway]
+
+    with show_status(text, lambda: present[0].present_step() if present else None):
+        return calibrate_project(
+            project, lambda: ExecutionGateway(folder, view=view), runs=runs, watch=watch, draft=draft_outputs
+        )
+
+
+def draft_outputs(written: WrittenFiles) -> tuple[DeclaredOutput, ...]:
+    """Make an entry for each written file that holds data: tables, JSON, texts for people and pictures; the first of many.
+
+    The models of dbt are one entry, and so are the tables of each database, and the Delta tables below a folder.
+    """
+    expected = find_unexpected(written.paths, ())
+    databases = [
+        path
+        for path in expected
+        if PurePosixPath(path).suffix.lower() in _DATABASE_SUFFIXES and is_database(path, written)
+    ]
+    if _DBT_MANIFEST in written.paths and databases:
+        of_tables = [DeclaredOutput(dbt=(_ALL_TABLES,))]
+    else:
+        of_tables = [DeclaredOutput(glob.escape(path), tables=(_ALL_TABLES,)) for path in databases]
+    folders = list_delta_tables(written.paths)
+    # A folder names all that is below it.
+    above = [place for place in folders if place and not any(place.startswith(f"{other}/") for other in folders)]
+    of_tables += [DeclaredOutput(glob.escape(place), tables=(_ALL_TABLES,)) for place in above]
+    inside = {path.partition(f"/{DELTA_LOG}/")[0] for path in written.paths if f"/{DELTA_LOG}/" in path}
+    found = [
+        path
+        for path in expected
+        if _holds_data(path) and not any(str(one) in inside for one in PurePosixPath(path).parents)
+    ]
+    return (*of_tables, *(DeclaredOutput(glob.escape(path)) for path in found[:_MOST_OUTPUTS]))
+
+
+def _holds_data(path: str) -> bool:
+    pure = PurePosixPath(path)
+    suffixes = [suffix.lower() for suffix in pure.suffixes if suffix.lower() not in COMPRESSED_SUFFIXES]
+    is_ours = not any(part.startswith(".") or part in PASSED_OVER or part == "logs" for part in pure.parts)
+    return is_ours and bool(suffixes) and suffixes[-1] in _DATA_SUFFIXES
+
+
+def choose_outputs(
+    tried: ProjectCalibration, written: Sequence[str]
+) -> tuple[tuple[DeclaredOutput, ...], tuple[str, ...]]:
+    """Return the drafted outputs that are stable by their rules, those without rules by patterns, and what is said of the others."""
+    found = tried.found
+    if tried.runs < _RUNS_TO_COMPARE:
+        return (), ()
+    if found is None:
+        told = "its inputs changed between two runs"
+        if tried.failed:
+            conditions = "a second run, with another hash seed, one thread and perhaps at another time, did not pass"
+            told = f"{conditions}: {_headline(tried.failed)}"
+        return (), (f"no outputs: {told}; `golden calibrate` says more once they are declared",)
+    moving = {file.path: file.unsolved for file in found.files if file.unsolved}
+    moving |= dict.fromkeys(found.missing, ("only one of two runs wrote it",))
+    above = {parent for path in found.missing for parent in PurePosixPath(path).parents}
+    stable = [
+        output
+        for output in found.outputs
+        if not any(names_output(output, path) for path in moving) and not _is_index(output.path, above)
+    ]
+    moved = [f"no output: {path}: {why[0]}" for path, why in sorted(moving.items())]
+    more = (f"no output: {len(moved) - _MOST_FILES} more",) if len(moved) > _MOST_FILES else ()
+    return _join_outputs(stable, written), (*moved[:_MOST_FILES], *more)
+
+
+def _is_index(path: str, above_runs: Collection[PurePosixPath]) -> bool:
+    """Tell whether a file is a page about runs: HTML in a folder that has files of single runs below it."""
+    pure = PurePosixPath(path)
+    return pure.suffix.lower() in {".html", ".htm"} and pure.parent in above_runs
+
+
+def _join_outputs(outputs: Sequence[DeclaredOutput], written: Sequence[str]) -> tuple[DeclaredOutput, ...]:
+    """Name files of one folder and suffix by one pattern where they are many, have the same rules and the pattern names no other."""
+    groups: dict[DeclaredOutput, list[DeclaredOutput]] = {}
+    joined = [output for output in outputs if output.is_of_tables]
+    for output in (one for one in outputs if not one.is_of_tables):
+        pure = PurePosixPath(output.path)
+        groups.setdefault(replace(output, path=str(pure.with_name(f"*{pure.suffix}"))), []).append(output)
+    for pattern_of_all, some in groups.items():
+        count = sum(is_named(path, pattern_of_all.path) for path in written)
+        joined += [pattern_of_all] if _MOST_ALIKE < len(some) == count else some
+    return tuple(joined)
+
+
+def split_command(text: str) -> tuple[str, ...]:
+    """Split a command as a shell would.
+
+    Raises:
+        SettingsError: it is empty, a quote is not closed, or it needs a shell.
+    """
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise SettingsError(f"--from {text!r} cannot be split into words: {error}") from None
+    if not words:
+        raise SettingsError("--from has no command; give one such as 'python etl.py'")
+    signs = sorted(_SHELL_SIGNS.intersection(words))
+    if signs:
+        raise SettingsError(
+            f"--from runs a program without a shell, so {signs[0]!r} has no meaning; write: sh -c '...'"
+        )
+    return words
+
+
+def generalise_writes(written: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return patterns for written files: one for each new folder; other files one by one, unless they are many."""
+    patterns = [_generalise(path, folder) for path in written]
+    crowds = Counter(str(PurePosixPath(pattern).parent) for pattern in patterns if not pattern.endswith("/**"))
+    for index, pattern in enumerate(patterns):
+        parent = str(PurePosixPath(pattern).parent)
+        if not pattern.endswith("/**") and crowds[parent] > _MOST_FILES:
+            patterns[index] = "*" if parent == "." else f"{parent}/*"
+    return tuple(dict.fromkeys(patterns))
+
+
+def _generalise(path: str, folder: Path) -> str:
+    for parent in reversed(PurePosixPath(path).parents[:-1]):
+        if not (folder / parent).is_dir():
+            return f"{glob.escape(str(parent))}/**"
+    return glob.escape(path)

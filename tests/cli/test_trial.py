@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_golden.cli.drafting import DraftedProject, write_draft
+from pytest_golden.cli.trial import draft_outputs, generalise_writes, split_command, try_command
+from pytest_golden.errors import SettingsError
+from pytest_golden.gateway.write_set import WrittenFiles
+from pytest_golden.manifest.model import DeclaredOutput
+from pytest_golden.manifest.reader import parse_manifest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_new_folder_is_one_pattern_and_files_in_an_old_one_are_named(folder: Path) -> None:
+    (folder / "data").mkdir()
+    written = ["a.txt", "data/new/deep/x.csv", "data/new/y.csv", "data/old.csv", "out/z.csv"]
+    assert generalise_writes(written, folder) == ("a.txt", "data/new/**", "data/old.csv", "out/**")
+
+
+def test_many_files_in_one_folder_are_one_pattern(folder: Path) -> None:
+    (folder / "data").mkdir()
+    written = [f"data/{number}.csv" for number in range(11)] + [f"{number}.txt" for number in range(11)]
+    assert generalise_writes(written, folder) == ("data/*", "*")
+
+
+def test_words_are_split_as_a_shell_does() -> None:
+    assert split_command("python -c 'a; b' \"c d\"") == ("python", "-c", "a; b", "c d")
+
+
+def test_command_without_a_file_of_its_own_is_about_the_folder(folder: Path) -> None:
+    result, project = try_command("true --fast", folder, "auto")
+    assert result.status == "PASSED"
+    assert (project.name, project.path, project.runner) == ("true", ".", "command")
+
+
+def test_script_that_is_called_by_its_path_is_the_pipeline(folder: Path) -> None:
+    script = folder / "run.sh"
+    script.write_text("#!/bin/sh\necho ran\n")
+    script.chmod(0o755)
+    result, project = try_command("./run.sh /etc/passwd", folder, "auto")
+    assert result.status == "PASSED"
+    assert (project.name, project.path) == ("run", "run.sh")
+
+
+def test_command_that_cannot_be_declared_is_refused(folder: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be declared"):
+        try_command("'' etl", folder, "auto")
+
+
+@pytest.mark.parametrize(
+    ("files", "drafted"),
+    [
+        (["shop.duckdb", "target/manifest.json", "target/x.sql", "logs/dbt.log"], [{"dbt": ("*",)}]),
+        (["shop.duckdb", "out/a.csv"], [{"path": "shop.duckdb", "tables": ("*",)}, {"path": "out/a.csv"}]),
+        (["a.sqlite3", "b.db"], [{"path": "a.sqlite3", "tables": ("*",)}, {"path": "b.db", "tables": ("*",)}]),
+        (["target/manifest.json", "empty.db", "link.db"], []),
+    ],
+)
+def test_tables_of_databases_and_models_of_dbt_are_drafted(
+    tmp_path: Path, files: list[str], drafted: list[dict[str, Any]]
+) -> None:
+    for path in files:
+        place = tmp_path / path
+        place.parent.mkdir(exist_ok=True)
+        if path == "link.db":
+            (tmp_path / "elsewhere").write_bytes(b"SQLite format 3\0")
+            place.symlink_to(tmp_path / "elsewhere")
+        else:
+            place.write_bytes(
+                b"\0" * 8 + b"DUCK"
+                if "duckdb" in path or path == "b.db"
+                else b"SQLite format 3\0"[: 99 * (path != "empty.db")]
+            )
+    written = WrittenFiles(tmp_path, tuple(sorted(files)), str)
+    outputs = draft_outputs(written)
+    assert [output for output in outputs if not output.path.startswith("target/")] == [
+        DeclaredOutput(**one) for one in drafted
+    ]
+    text = write_draft([DraftedProject("a", "a.sh", "shell", "tried", outputs=outputs)])
+    assert parse_manifest(text, "m.yaml", "/w").projects[0].outputs == outputs
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("env printenv PATH", "env_printenv"), ("ls --all -l", "ls"), ("/bin/true 2026-01-01", "true")],
+)
+def test_a_command_without_a_file_is_called_by_its_words(folder: Path, command: str, name: str) -> None:
+    assert try_command(command, folder, "copy")[1].name == name
