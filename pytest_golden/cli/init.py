@@ -15,6 +15,7 @@ exit code: 0 written, 1 the command failed and nothing was written, 2 bad input 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -165,6 +166,15 @@ def _show_failure(console: Console, result: GoldenProjectResult) -> None:
     console.print(styled(explain_failure(result, shell_command=None)))
 
 
+def _has_addopts(root: Path) -> bool:
+    """Tell whether pytest is configured with options, such as of a plug-in, that the gate's environment may not know."""
+    for name in ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):
+        with suppress(OSError):
+            if b"addopts" in (root / name).read_bytes():
+                return True
+    return False
+
+
 def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], most_found: int, *, is_added: bool) -> None:
     count = len(drafted)
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
@@ -191,7 +201,11 @@ def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], most_
     moves = {
         f"golden check{ours}": "see what would be run, and what is missing here",
         f"golden run {first}{ours}": "run one",
-        f"pytest --golden{pytests}": "run the gate",
+        **(
+            {f"golden gate{ours}": "run the gate, without the addopts of your tests"}
+            if _has_addopts(path.parent)
+            else {f"pytest --golden{pytests}": "run the gate"}
+        ),
     }
     if any(project.outputs for project in drafted):
         moves[f"golden accept {first}{ours}"] = "accept its first outputs as baselines"

@@ -18,6 +18,7 @@ from pytest_golden.compare.tables.database_outputs import is_database
 from pytest_golden.compare.tables.delta_tables import DELTA_LOG, list_delta_tables
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.calibrating import calibrate_project
+from pytest_golden.gateway import git
 from pytest_golden.gateway.runners.choice import list_runners
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.comparisons import COMPRESSED_SUFFIXES
@@ -123,22 +124,39 @@ def _add_files(drafted: DraftedProject, tried: ProjectCalibration, folder: Path)
 
 def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs: int) -> ProjectCalibration:
     present: list[ExecutionGateway] = []
+    data = _list_data(project, folder)
 
     def watch(_: int, gateway: ExecutionGateway) -> None:
         present[:] = [gateway]
 
     with show_status(text, lambda: present[0].present_step() if present else None):
         return calibrate_project(
-            project, lambda: ExecutionGateway(folder, view=view), runs=runs, watch=watch, draft=draft_outputs
+            project,
+            lambda: ExecutionGateway(folder, view=view),
+            runs=runs,
+            watch=watch,
+            draft=lambda written: draft_outputs(written, data),
         )
 
 
-def draft_outputs(written: WrittenFiles) -> tuple[DeclaredOutput, ...]:
+def _list_data(project: GoldenProjectConfig, folder: Path) -> frozenset[str]:
+    """List what the engine of a project tracks beside git: its inputs, even where it writes them anew."""
+    plan = make_plan(project, folder)
+    place = plan.folder
+    tracked = None if place is None else git.list_tracked(place)
+    runner = next((one for one in list_runners() if one.name == plan.runner), None)
+    if place is None or tracked is None or runner is None:
+        return frozenset()
+    return frozenset(runner.list_data(place, tracked))
+
+
+def draft_outputs(written: WrittenFiles, data: Collection[str] = ()) -> tuple[DeclaredOutput, ...]:
     """Make an entry for each written file that holds data: tables, JSON, texts for people and pictures; the first of many.
 
-    The models of dbt are one entry, and so are the tables of each database, and the Delta tables below a folder.
+    The models of dbt are one entry, and so are the tables of each database, and the Delta tables below a folder. `data` are inputs, which
+    get none.
     """
-    expected = find_unexpected(written.paths, ())
+    expected = [path for path in find_unexpected(written.paths, ()) if path not in data]
     databases = [
         path
         for path in expected

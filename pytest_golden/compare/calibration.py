@@ -6,6 +6,7 @@ proposed only if all runs are equal under it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import DeclaredOutput
 
 _FINDERS = {"table": find_moving_columns, "json": find_moving_members, "text": find_moving_lines}
+_TOLERANCE = "relative_tolerance"
+_BEGINNING_BYTES = 1 << 20
+_PARQUET = b"PAR1"
+# Nobody types so many digits.
+_COMPUTED = re.compile(rb"\d\.\d{9}")
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".svg")
 
 
@@ -92,10 +98,33 @@ def calibrate(
                 files[path] = _merge_file(
                     files.get(path), MovingFile(path, movement.seen, movement.unsolved, (position,))
                 )
+    _spread_tolerance(entries, rules, runs[0])
     missing = sorted(set.union(*(set(run) for run in runs)) - everywhere)
     return Calibration(
         tuple(files.values()), {at: rules[at] for at in sorted(rules) if rules[at]}, tuple(missing), tuple(entries)
     )
+
+
+def _spread_tolerance(
+    entries: list[DeclaredOutput], rules: dict[int, dict[str, Any]], files: Mapping[str, Path]
+) -> None:
+    """Give all outputs with computed numbers the tolerance that one of them needs: what moves in one run moves in another file in the next."""
+    most = max((rule.get(_TOLERANCE, 0.0) for rule in rules.values()), default=0.0)
+    for position, entry in enumerate(entries):
+        if not most or entry.relative_tolerance or entry.compare == "exists":
+            continue
+        paths = [path for name, path in files.items() if names_output(entry, name)]
+        if any(_holds_computed_numbers(path, entry) for path in paths):
+            entries[position] = replace(entry, relative_tolerance=most)
+            rules.setdefault(position, {})[_TOLERANCE] = most
+
+
+def _holds_computed_numbers(path: Path, entry: DeclaredOutput) -> bool:
+    if choose_comparison(path, entry) not in {"table", "json"}:
+        return False
+    with path.open("rb") as file:
+        beginning = file.read(_BEGINNING_BYTES)
+    return beginning.startswith(_PARQUET) or _COMPUTED.search(beginning) is not None
 
 
 def _find_movement(entry: DeclaredOutput, one: Path, other: Path, redact: Redact) -> Movement | None:

@@ -102,10 +102,13 @@ class Movement:
 LAST_DIGITS = 1e-10
 
 
-def round_up(share: float) -> float:
-    """Return the least number of one digit that is not smaller, such as 3e-16 for 2.2e-16."""
+def propose_tolerance(share: float) -> float:
+    """Return a tolerance for numbers of which so much was seen to move: ten times as much, with one digit, and at least 1e-9.
+
+    Two runs do not show the most that the next ones do. 1e-9 is what `math.isclose` allows.
+    """
     unit = 10.0 ** floor(log10(share))
-    return float(f"{ceil(share / unit - 1e-9) * unit:.0e}")
+    return max(1e-9, float(f"{ceil(share / unit - 1e-9) * unit * 10:.0e}"))
 
 
 class UnreadableError(GoldenError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,6 +14,8 @@ from pytest_golden.values.checking import check_mapping
 from pytest_golden.values.shape import Count, Shape, form, in_form, read_shape
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_golden.gateway.table_difference import TableDifference  # noqa: TC004 - a gate without a difference does not import it
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.trajectory.model import Trajectory  # noqa: TC004 - a gate without a report of steps does not import it
@@ -264,6 +266,7 @@ class RunnerCommand:
     `environment` is added to the clean one; `step_readers` names the readers that understand what it leaves behind.
     `engine_files` are patterns of files that the engine keeps for itself: they are never unexpected. `is_incremental` means
     that the engine leaves out what is done already, so that it sees only what git tracks, unless the manifest says otherwise.
+    `list_data` returns what the engine tracks beside git, relative to the project's folder, from that folder and what git tracks.
     """
 
     argv: tuple[str, ...]
@@ -271,6 +274,7 @@ class RunnerCommand:
     step_readers: tuple[str, ...] = ()
     engine_files: tuple[str, ...] = ()
     is_incremental: bool = False
+    list_data: Callable[[Path, Collection[str]], Iterable[str]] = lambda *_: ()
 
     def sees_tracked_files(self, view: str) -> bool:
         """Tell whether a project's `view` shows only what git tracks; with `auto` that is so where git tracks the project."""

@@ -424,17 +424,14 @@ class ExecutionGateway:
             tracked, why = None, f"git does not track {own}: `git add` it"
         if tracked is None and wanted == "tracked":
             raise ProjectUnusableError(f"`view: tracked` shows what git tracks, but {why}")
-        return None if tracked is None else tracked | self._find_depended(project)
-
-    def _find_depended(self, project: ResolvedProject) -> frozenset[str]:
-        """Return the files of a project's folder that its `depends_on` names."""
-        found: set[Path] = set()
+        if tracked is None:
+            return None
+        folder = project.project_dir
+        places = [folder / name for name in order.command.list_data(folder, tracked)]
         for pattern in project.config.depends_on:
-            for match in glob.iglob(pattern, root_dir=self.workspace_root, recursive=True, include_hidden=True):
-                place = self.workspace_root / match
-                inside = [place, *place.rglob("*")] if place.is_dir() and not place.is_symlink() else [place]
-                found.update(path for path in inside if path.is_relative_to(project.project_dir))
-        return frozenset(path.relative_to(project.project_dir).as_posix() for path in found)
+            matches = glob.iglob(pattern, root_dir=self.workspace_root, recursive=True, include_hidden=True)
+            places += [self.workspace_root / match for match in matches]
+        return tracked | _list_inside(folder, places)
 
     def _look_before(self, project_dir: Path) -> Fingerprint:
         if self._frozen and self._last_look is not None and self._last_look[0] == project_dir:
@@ -510,6 +507,15 @@ def _find_values(
         literals += literals_in_file(content)
         known += () if name in project.not_secret else literals_in_content(content)
     return literals, known
+
+
+def _list_inside(folder: Path, places: Iterable[Path]) -> frozenset[str]:
+    """List what of these files and folders lies in a project's folder, relative to it."""
+    found: set[Path] = set()
+    for place in places:
+        inside = [place, *place.rglob("*")] if place.is_dir() and not place.is_symlink() else [place]
+        found.update(path for path in inside if path.is_relative_to(folder))
+    return frozenset(path.relative_to(folder).as_posix() for path in found)
 
 
 def _note_reads(reads: ReadRecorder, prepared: Prepared) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.compare.calibration import calibrate
+from pytest_golden.compare.opening import propose_tolerance
 from pytest_golden.manifest.model import DeclaredOutput
 from tests.compare.tables.parquet import write_parquet
 
@@ -38,7 +39,7 @@ def lines(*rows: str) -> str:
         (["id,n", "1,a", "2,b"], ["id,n", "2,b", "1,a"], {"key": ("id",)}),
         (["k,l", "1,1", "1,2", "2,1"], ["k,l", "2,1", "1,2", "1,1"], {"key": ("k", "l")}),
         (["n", "a", "a", "b"], ["n", "b", "a", "a"], {"unordered": True}),
-        (["id,x", "1,0.1", "2,5"], ["id,x", "1,0.10000000000000002", "2,5"], {"relative_tolerance": 2e-16}),
+        (["id,x", "1,0.1", "2,5"], ["id,x", "1,0.10000000000000002", "2,5"], {"relative_tolerance": 1e-9}),
         (["id,x", "1,3", "2,5"], ["id,x", "1,4", "2,5"], {"ignore_columns": ("x",)}),
         (["id,x,at", "1,a,7", "2,b,7"], ["id,x,at", "2,b,8", "1,a,8"], {"key": ("id",), "ignore_columns": ("at",)}),
     ],
@@ -97,7 +98,7 @@ def test_typed_columns(tmp_path: Path) -> None:
     found = calibrate((DeclaredOutput("t.parquet"),), runs)
     rules = found.rules[0]
     assert (rules["key"], rules["ignore_columns"]) == (("id",), ("l", "at"))
-    assert 1e-16 < rules["relative_tolerance"] < 1e-15
+    assert rules["relative_tolerance"] == 1e-9
     assert found.is_solved
 
 
@@ -109,7 +110,7 @@ def test_typed_columns(tmp_path: Path) -> None:
         ({"a b": {"c'd": 1}}, {"a b": {"c'd": 2}}, {"ignore_paths": (r"$['a b']['c\'d']",)}),
         ({x: {"at": 1} for x in "abc"}, {x: {"at": 2} for x in "abc"}, {"ignore_paths": ("$..at",)}),
         ({"s": [1, 2]}, {"s": [2, 1]}, {"unordered": True}),
-        ({"s": 0.1}, {"s": 0.10000000000000002}, {"relative_tolerance": 2e-16}),
+        ({"s": 0.1}, {"s": 0.10000000000000002}, {"relative_tolerance": 1e-9}),
     ],
 )
 def test_json_gets_the_fewest_rules(tmp_path: Path, first: object, second: object, rules: dict[str, object]) -> None:
@@ -214,3 +215,31 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     found = calibrate((DeclaredOutput("t.csv"), DeclaredOutput("d.json"), DeclaredOutput("r.log")), runs, redact)
     assert len(found.files) == 3
     assert "hunter" not in repr([(file.seen, file.unsolved) for file in found.files])
+
+
+@pytest.mark.parametrize(
+    ("share", "tolerance"), [(2.2e-16, 1e-9), (1e-10, 1e-9), (3.1e-10, 4e-9), (2e-7, 2e-6), (9.5e-6, 1e-4)]
+)
+def test_a_tolerance_covers_more_than_two_runs_showed(share: float, tolerance: float) -> None:
+    assert propose_tolerance(share) == pytest.approx(tolerance)
+
+
+def test_a_tolerance_is_for_all_outputs_with_computed_numbers(tmp_path: Path) -> None:
+    texts = {
+        "moves.json": ('{"s": 0.1234567891234}', '{"s": 0.1234567891235}'),
+        "computed.csv": ("x\n0.333333333333\n",) * 2,
+        "typed.csv": ("x\n0.25\n",) * 2,
+        "plain.txt": ("0.333333333333\n",) * 2,
+        "own.json": ("[0.333333333333]",) * 2,
+        "only.csv": ("x\n0.333333333333\n",) * 2,
+    }
+    runs: list[dict[str, Path]] = [{}, {}]
+    for name, some in texts.items():
+        for number, text in enumerate(some):
+            runs[number][name] = tmp_path / f"{number}{name}"
+            runs[number][name].write_text(text)
+    entries = [DeclaredOutput(name) for name in texts]
+    entries[4:] = [DeclaredOutput("own.json", relative_tolerance=1e-6), DeclaredOutput("only.csv", compare="exists")]
+    found = calibrate(entries, runs)
+    assert found.rules == {0: {"relative_tolerance": 1e-9}, 1: {"relative_tolerance": 1e-9}}
+    assert [output.relative_tolerance for output in found.outputs[4:]] == [1e-6, 0.0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.documents.compare_documents import parse_json, take_out, write_path_step
 from pytest_golden.compare.documents.document_values import Json, Repeated, is_number, kind_of
-from pytest_golden.compare.opening import LAST_DIGITS, Movement, UnreadableError, read_chunks, round_up
+from pytest_golden.compare.opening import LAST_DIGITS, Movement, UnreadableError, propose_tolerance, read_chunks
 from pytest_golden.compare.showing import cut, show
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.regression.wording import count_of
@@ -52,7 +52,7 @@ def find_moving_members(declared: DeclaredOutput, one: Content, other: Content, 
     digits = {path: share for path, pairs in found.values.items() if (share := _find_share(pairs)) is not None}
     if digits:
         most = max(digits.values())
-        rules["relative_tolerance"] = round_up(most)
+        rules["relative_tolerance"] = propose_tolerance(most)
         named = ", ".join(sorted(digits))
         seen.append(f"numbers at {named} differ in their last digits, by {most:.1e} of the larger at most")
     moving = {path: pairs for path, pairs in found.values.items() if path not in digits}

@@ -189,9 +189,10 @@ def write_sorted(engine: Engine, source: str, order: Sequence[str], file: Path) 
     by = [quote_identifier(name) for name in dict.fromkeys((*first, *columns))]
     engine.keep_order(True)
     engine.query("SET TimeZone = 'UTC'")
-    engine.query(
-        f"COPY (SELECT {', '.join(values)} FROM {source} ORDER BY {', '.join(by)}) TO {quote_text(str(file))} {_FORM}"
-    )
+    with engine.one_thread():
+        engine.query(
+            f"COPY (SELECT {', '.join(values)} FROM {source} ORDER BY {', '.join(by)}) TO {quote_text(str(file))} {_FORM}"
+        )
 
 
 def _as_kept(name: str, kind: str) -> str:

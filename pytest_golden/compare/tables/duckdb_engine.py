@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 _MEMORY_BYTES = 640_000_000
-_MOST_THREADS = 4
+_THREADS = min(os.cpu_count() or 1, 4)
 _ROWS_AT_ONCE = 2000
 # Older versions do not know all of these, and then have nothing to switch off.
 _SETTINGS = (
     f"memory_limit = '{_MEMORY_BYTES}B'",
-    f"threads = {min(os.cpu_count() or 1, _MOST_THREADS)}",
+    f"threads = {_THREADS}",
     "autoinstall_known_extensions = false",
     "autoload_known_extensions = false",
     "allow_community_extensions = false",
@@ -141,6 +141,15 @@ class Engine:
     def keep_order(self, wanted: bool) -> None:
         """Set whether rows come in their file's order; joins take less memory when they need not."""
         self.query(f"SET preserve_insertion_order = {str(wanted).lower()}")
+
+    @contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """Let one thread do the work: with several, which rows of a Parquet file stand together is a matter of chance."""
+        self.query("SET threads = 1")
+        try:
+            yield
+        finally:
+            self.query(f"SET threads = {_THREADS}")
 
     def lay_out(self, content: Content, *, skipped_bytes: int = 0) -> Path:
         """Put a file's plain content under a name that means nothing to DuckDB, and return its path; an archive is unpacked.

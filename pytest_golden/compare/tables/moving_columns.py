@@ -11,7 +11,7 @@ from itertools import combinations, islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.compare.opening import LAST_DIGITS, Movement, UnreadableError, round_up
+from pytest_golden.compare.opening import LAST_DIGITS, Movement, UnreadableError, propose_tolerance
 from pytest_golden.compare.showing import cut, quote_name, quote_names, show
 from pytest_golden.compare.tables.duckdb_engine import QueryError, describe_trouble, open_engine
 from pytest_golden.compare.tables.equality import WHOLE_NUMBER, canonical, part
@@ -155,7 +155,7 @@ def _propose(
         rules["ignore_columns"] = tuple(each.column.name for each in ignored)
     if numbers:
         most = max(each.share or 0.0 for each in numbers)
-        rules["relative_tolerance"] = round_up(most)
+        rules["relative_tolerance"] = propose_tolerance(most)
         named = quote_names([each.column.label for each in numbers])
         seen.append(f"numbers in {named} differ in their last digits, by {most:.1e} of the larger at most")
     return Movement(rules, tuple(seen))

@@ -140,7 +140,12 @@ def find_runner_command(pipeline: PipelineFile) -> RunnerCommand:
     argv = _find_argv(runner, pipeline)
     environment = runner.environment(pipeline)
     return RunnerCommand(
-        (*argv, *pipeline.config.args), environment, runner.step_readers, runner.engine_files, runner.is_incremental
+        (*argv, *pipeline.config.args),
+        environment,
+        runner.step_readers,
+        runner.engine_files,
+        runner.is_incremental,
+        runner.list_data,
     )
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
 from pytest_golden.gateway.runners.runner import Runner, find_tool_python
-from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
+from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks, list_of
+from pytest_golden.values.checking import as_mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from pytest_golden.trajectory.readers.model import StepDraft
 
@@ -40,6 +45,23 @@ def read_stages(stdout: str, stderr: str) -> Iterator[StepDraft]:
     return tasks.drafts()
 
 
+def list_data(folder: Path, tracked: Collection[str]) -> Iterator[str]:
+    """Yield the data that `*.dvc` files name: git ignores it, and DVC tracks it."""
+    for path in tracked:
+        if not path.endswith(".dvc"):
+            continue
+        try:
+            document = yaml.safe_load((folder / path).read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError):
+            continue
+        place = Path(path).parent / str(as_mapping(document).get("wdir") or "")
+        for out in list_of(document, "outs"):
+            name = os.path.normpath(place / str(as_mapping(out).get("path") or ""))
+            # Data outside of the folder is in no view of it.
+            if not name.startswith(("/", os.pardir)):
+                yield name
+
+
 READERS = (OutputReader("dvc", read_stages),)
 RUNNERS = (
     Runner(
@@ -53,6 +75,7 @@ RUNNERS = (
         step_readers=("dvc",),
         engine_files=("**/.dvc/**", "**/dvc.lock", "**/.dvcignore"),
         is_incremental=True,
+        list_data=list_data,
         program="dvc",
         is_sure=True,
         distributions=("dvc",),

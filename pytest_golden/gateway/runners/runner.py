@@ -18,7 +18,7 @@ from pytest_golden.gateway.resolution import ProjectUnusableError
 from pytest_golden.gateway.view import find_linked_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pytest_golden.manifest.model import GoldenProjectConfig
 
@@ -56,7 +56,7 @@ class Runner:
     for it: a `command:` that begins with it is started by `find_start` too, so that it is judged alike.
 
     `engine_files` are patterns of the files that the engine keeps for itself, as in `writes:`; they are never unexpected and no outputs.
-    `is_incremental` means that it leaves out what is done already.
+    `is_incremental` means that it leaves out what is done already. `list_data` is as in `RunnerCommand`.
     `is_sure` means that every recognised file is a pipeline, so that `golden init` declares it. `find_in_script` returns the `args:` of
     a project from the text of a Python script that is certainly a pipeline of this engine, else None. `find_folder` returns the folder
     from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines. `golden doctor` shows the versions of `distributions`; a name that ends in `-`
@@ -73,6 +73,7 @@ class Runner:
     step_readers: tuple[str, ...] = ()
     engine_files: tuple[str, ...] = ()
     is_incremental: bool = False
+    list_data: Callable[[Path, Collection[str]], Iterable[str]] = lambda *_: ()
     program: str | None = None
     is_sure: bool = False
     find_in_script: Callable[[str], tuple[str, ...] | None] = lambda _: None
