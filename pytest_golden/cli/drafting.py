@@ -26,7 +26,7 @@ _FIRST_MANIFEST = Path(__file__).with_name("first_manifest.yaml")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
 _NAMED_BY_FILE = frozenset({"odibi", "notebook"})
 # Names of files that say nothing of what they hold.
-_NO_NAMES = frozenset({"config", "dag", "definitions", "flow", "flows", "main", "pipeline", "tasks"})
+_NO_NAMES = frozenset({"config", "dag", "definitions", "flow", "flows", "main", "odibi", "pipeline", "tasks"})
 _NO_RULES = DeclaredOutput("*")
 
 
@@ -62,7 +62,7 @@ def draft_found(
                 pipeline.runner,
                 f"run by {pipeline.runner}",
                 project_dir=pipeline.project_dir,
-                told=(f"{name} asks for {', '.join(asked)}: `pass_env` passes what the gate has",) if asked else (),
+                told=(f"it asks for {', '.join(asked)}: `pass_env` passes what the gate has",) if asked else (),
                 venv=None if folder is None else find_venv(folder, pipeline.path),
                 keys={**pipeline.keys, **({"pass_env": list(asked)} if asked else {})},
             )

@@ -186,7 +186,7 @@ def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], most_
     console.print(styled(told, "bold"))
     print_list(console, [(project.name, f"{project.runner}  {project.path}") for project in drafted])
     for project in drafted:
-        print_list(console, [(" ", told) for told in project.told])
+        print_list(console, [(f"  {project.name}:", told) for told in project.told])
     if count == most_found:
         console.print(styled(f"there may be more: it stops at {most_found}; `golden init --add` goes on"))
     if not drafted and is_added:

@@ -53,6 +53,7 @@ _DBT_MANIFEST = "target/manifest.json"
 _ALL_TABLES = "*"
 _MOST_OUTPUTS = 50
 _MOST_ALIKE = 3
+_STAMP = re.compile(r"\d[\dT:._-]*(?<=\d)")
 _MOST_SAID = 160
 _RUNS_TO_COMPARE = 2
 
@@ -90,13 +91,13 @@ def try_pipeline(drafted: DraftedProject, folder: Path, view: str) -> DraftedPro
     try:
         tried = _try(project, drafted.name, folder, view, _RUNS_TO_COMPARE)
     except GoldenError as error:
-        return replace(drafted, told=(*drafted.told, f"{drafted.name} has no outputs yet: {error}"))
+        return replace(drafted, told=(*drafted.told, f"no outputs: {error}"))
     result = tried.results[0]
     if result.status is ResultStatus.ERROR:
-        return replace(drafted, told=(*drafted.told, f"{drafted.name} could not be tried: {_headline(result)}"))
+        return replace(drafted, told=(*drafted.told, f"it could not be tried: {_headline(result)}"))
     if result.status is not ResultStatus.PASSED:
         headline = _headline(result)
-        said = f"{drafted.name} did not pass: {headline}"
+        said = f"it did not pass: {headline}"
         return replace(
             drafted, comment=f"{drafted.comment}; when tried it did not pass: {headline}", told=(*drafted.told, said)
         )
@@ -200,13 +201,15 @@ def choose_outputs(
             told = f"{conditions}: {_headline(tried.failed)}"
         return (), (f"no outputs: {told}; `golden calibrate` says more once they are declared",)
     moving = {file.path: file.unsolved for file in found.files if file.unsolved}
-    moving |= dict.fromkeys(found.missing, ("only one of two runs wrote it",))
     above = {parent for path in found.missing for parent in PurePosixPath(path).parents}
     stable = [
         output
         for output in found.outputs
-        if not any(names_output(output, path) for path in moving) and not _is_index(output.path, above)
+        if not any(names_output(output, path) for path in (*moving, *found.missing))
+        and not _is_index(output.path, above)
     ]
+    # Files of single runs, such as reports with a time in their path, are told by what their paths have in common.
+    moving |= dict.fromkeys((_STAMP.sub("*", path) for path in found.missing), ("only one of two runs wrote it",))
     moved = [f"no output: {path}: {why[0]}" for path, why in sorted(moving.items())]
     more = (f"no output: {len(moved) - _MOST_FILES} more",) if len(moved) > _MOST_FILES else ()
     return _join_outputs(stable, written), (*moved[:_MOST_FILES], *more)

@@ -351,7 +351,7 @@ def flows(folder: Path) -> Path:
 def test_found_pipelines_are_tried_where_that_is_asked_for(golden: Golden, flows: Path) -> None:
     ran = golden("init", "--yes")
     assert ran.code == 0
-    assert "returns did not pass: exit code 1, expected 0: no such table: returns" in ran.out
+    assert "returns:  it did not pass: exit code 1, expected 0: no such table: returns" in ran.out
     orders, returns = load_manifest(flows / "golden_projects.yaml").projects
     assert [(output.path, output.ignore_columns) for output in orders.outputs] == [("orders.csv", ("at",))]
     assert returns.outputs == ()

@@ -621,6 +621,8 @@ def test_failure_in_a_tracked_view_says_what_was_left_out(
     open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
 ) -> None:
     (project_dir / "model.pkl").touch()
+    # The manifest is no input.
+    (project_dir / "golden_projects.yaml").touch()
     project = make_project("cat model.pkl", view="tracked")
     track(project_dir.parent, "project/pipeline.sh")
     outcome = run_guarded(open_gateway(), project)
@@ -642,6 +644,25 @@ def test_engine_that_leaves_out_what_is_done_sees_what_git_tracks_where_git_know
     git(project_dir, "add", "Makefile")
     assert run_guarded(gateway, declared["auto"]).write_set.created == ("total.txt",)
     assert "up to date" in run_guarded(gateway, declared["all"]).stdout
+
+
+def test_data_that_the_engine_tracks_beside_git_is_seen(
+    open_gateway: Callable[..., ExecutionGateway], project_dir: Path
+) -> None:
+    files = {
+        "dvc.yaml": "stages: {}\n",
+        "data/raw.csv.dvc": "outs:\n- path: raw.csv\n- path: parts\n- path: ../../outside.csv\n",
+        "broken.dvc": "outs: [{path: [\n",
+        "odd.dvc": "outs: text\n",
+    }
+    for name, text in {**files, "data/raw.csv": "", "data/parts/one.csv": "", "data/yesterday.csv": ""}.items():
+        (project_dir / name).parent.mkdir(exist_ok=True, parents=True)
+        (project_dir / name).write_text(text)
+    track(project_dir.parent, *(f"project/{name}" for name in files))
+    command = ("find", "data", "-name", "*.csv")
+    project = GoldenProjectConfig("data", "project/dvc.yaml", runner="dvc", command=command)
+    outcome = run_guarded(open_gateway(), project)
+    assert sorted(outcome.stdout.split()) == ["data/parts/one.csv", "data/raw.csv"]
 
 
 def test_tracked_view_of_what_git_does_not_know_is_refused(
