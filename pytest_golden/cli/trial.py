@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 import shlex
 from collections import Counter
@@ -56,6 +57,9 @@ _MOST_ALIKE = 3
 _STAMP = re.compile(r"\d[\dT:._-]*(?<=\d)")
 _MOST_SAID = 160
 _RUNS_TO_COMPARE = 2
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_LONGEST_HEADER = 1 << 20
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def try_command(text: str, folder: Path, view: str, *, runs: int = 1) -> tuple[GoldenProjectResult, DraftedProject]:
@@ -177,7 +181,22 @@ def draft_outputs(written: WrittenFiles, data: Collection[str] = ()) -> tuple[De
         for path in expected
         if _holds_data(path) and not any(str(one) in inside for one in PurePosixPath(path).parents)
     ]
-    return (*of_tables, *(DeclaredOutput(glob.escape(path)) for path in found[:_MOST_OUTPUTS]))
+    of_files = (DeclaredOutput(glob.escape(path), header=_has_header(written, path)) for path in found[:_MOST_OUTPUTS])
+    return (*of_tables, *of_files)
+
+
+def _has_header(written: WrittenFiles, path: str) -> bool:
+    """Tell whether a table in text begins with names: one of which all cells are names, not numbers."""
+    separator = _SEPARATORS.get(PurePosixPath(path).suffix.lower())
+    if separator is None:
+        return True
+    try:
+        file = os.open(written.locate(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(file, encoding="utf-8") as stream:
+            cells = stream.readline(_LONGEST_HEADER).rstrip("\r\n").split(separator)
+    except (OSError, ValueError):
+        return True
+    return not any(_NUMBER.fullmatch(cell.strip(' "')) for cell in cells)
 
 
 def _holds_data(path: str) -> bool:

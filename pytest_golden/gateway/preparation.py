@@ -159,10 +159,10 @@ def prepare(
 
 
 def _find_left_out(project: ResolvedProject, look: Fingerprint, shown: Fingerprint) -> tuple[str, ...]:
-    """List what a view does not show, but the manifest and the project's environment."""
+    """List what a view does not show, but the manifest and the project's environment, which may be a link."""
     files = (path for path, mark in look.marks.items() if len(mark) > _FOLDER_MARK)
-    known = (project.project_dir / MANIFEST_NAME, project.venv)
-    return tuple(path for path in files if path not in shown.marks and project.project_dir / path not in known)
+    known = {MANIFEST_NAME, os.path.basename(project.config.venv or MANIFEST_NAME)}
+    return tuple(path for path in files if path not in shown.marks and path not in known)
 
 
 def explain_left_out(paths: Sequence[str]) -> tuple[str, ...]:

@@ -90,3 +90,30 @@ def test_tables_of_databases_and_models_of_dbt_are_drafted(
 )
 def test_a_command_without_a_file_is_called_by_its_words(folder: Path, command: str, name: str) -> None:
     assert try_command(command, folder, "copy")[1].name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "has_header"),
+    [
+        ("a.csv", "id,amount\n1,2\n", True),
+        ("a.csv", "1,2\n3,4\n", False),
+        ("a.tsv", "x7\t0\ttext\n", False),
+        ("a.csv", '"2019","2020"\n', False),
+        ("a.csv", "year 2019,q1\n", True),
+        ("a.csv", "", True),
+        ("a.txt", "1,2\n", True),
+    ],
+)
+def test_a_table_whose_first_line_has_a_number_has_no_header(
+    tmp_path: Path, name: str, text: str, has_header: bool
+) -> None:
+    (tmp_path / name).write_text(text)
+    (output,) = draft_outputs(WrittenFiles(tmp_path, (name,), str))
+    assert (output.path, output.header) == (name, has_header)
+
+
+def test_what_the_engine_tracks_beside_git_is_no_output(tmp_path: Path) -> None:
+    for name in ("raw.csv", "out.csv"):
+        (tmp_path / name).write_text("id\n")
+    written = WrittenFiles(tmp_path, ("out.csv", "raw.csv"), str)
+    assert [output.path for output in draft_outputs(written, {"raw.csv"})] == ["out.csv"]

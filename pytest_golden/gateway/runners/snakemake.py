@@ -29,7 +29,8 @@ _ELSE = re.compile(
 class _Log:
     """Snakemake's lines, one after the other. The words of a job that fails stand above the sentence that it failed."""
 
-    def __init__(self) -> None:
+    def __init__(self, last_words: str | None) -> None:
+        self._last_words = last_words
         self.tasks = Tasks("snakemake")
         self._at: datetime | None = None
         self._rule = self._job = ""
@@ -71,7 +72,7 @@ class _Log:
             return
         self._job = found[1]
         if self._has_failed:
-            self.tasks.fail(self._job, self._words, self._at)
+            self.tasks.fail(self._job, self._words or [*filter(None, [self._last_words])], self._at)
         else:
             self.tasks.begin(self._job, self._rule, self._at, **self._facts)
         self._rule, self._words = "", []
@@ -81,9 +82,9 @@ class _Log:
         self._words = []
 
 
-def read_jobs(_: str, stderr: str) -> Iterator[StepDraft]:
-    """Read the jobs in the order in which they began."""
-    log = _Log()
+def read_jobs(stdout: str, stderr: str) -> Iterator[StepDraft]:
+    """Read the jobs in the order in which they began. A job that fails without a word may have said why on standard output."""
+    log = _Log(next((line for line in reversed(stdout.splitlines()) if line.strip()), None))
     for line in stderr.splitlines():
         log.read(line)
     return log.tasks.drafts()

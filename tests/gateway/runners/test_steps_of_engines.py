@@ -355,6 +355,12 @@ def test_sqlmeshs_models_are_one_step_each() -> None:
 RECORDED = "".join(text for name, text in vars(recorded).items() if name[0].isupper() and isinstance(text, str))
 
 
+def test_a_job_of_snakemake_that_prints_its_cause_is_told_by_it() -> None:
+    stderr = "Error in rule load:\n    jobid: 1\n"
+    assert "this needs three cores" in read_error("snakemake", "load it\nthis needs three cores\n\n", stderr)
+    assert read_error("snakemake", "", stderr) == "the task failed"
+
+
 @pytest.mark.parametrize("engine", ["dagster", "dvc", "make", "prefect", "snakemake", "sqlmesh"])
 @given(data=st.data())
 def test_torn_output_of_any_engine_is_read_without_an_error(engine: str, data: st.DataObject) -> None:
