@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from pytest_golden.cli import pytest_workflow
-from pytest_golden.cli.finding_pipelines import find_venv, list_asked
+from pytest_golden.cli.finding_pipelines import find_venv, list_asked, list_neighbours
 from pytest_golden.manifest.amending import write_value
 from pytest_golden.manifest.model import DeclaredOutput, slug, stem_name
 
@@ -55,6 +55,7 @@ def draft_found(
     for pipeline in found:
         name = _choose_name(pipeline, folder, {*taken, *(project.name for project in drafted)})
         asked = () if folder is None else list_asked(folder / pipeline.path)
+        mounts = () if folder is None else list_neighbours(folder, pipeline)
         drafted.append(
             DraftedProject(
                 name,
@@ -64,7 +65,11 @@ def draft_found(
                 project_dir=pipeline.project_dir,
                 told=(f"it asks for {', '.join(asked)}: `pass_env` passes what the gate has",) if asked else (),
                 venv=None if folder is None else find_venv(folder, pipeline.path),
-                keys={**pipeline.keys, **({"pass_env": list(asked)} if asked else {})},
+                keys={
+                    **pipeline.keys,
+                    **({"mounts": [{"path": path} for path in mounts]} if mounts else {}),
+                    **({"pass_env": list(asked)} if asked else {}),
+                },
             )
         )
     return tuple(drafted)
@@ -142,15 +147,9 @@ def write_project(project: DraftedProject) -> Iterator[str]:
     if project.writes:
         yield "  writes: # seen in one run; a file that no pattern names gives a warning"
         yield from (f"    - {quote(pattern)}" for pattern in project.writes)
-    if (project.outputs or project.writes) and not project.keys:
+    if project.writes or (project.outputs and not project.keys):
         yield "  unexpected_files: warn # or fail"
-    yield from (f"  {key}: {_write_key(value)}" for key, value in project.keys.items())
-
-
-def _write_key(value: Any) -> str:
-    if not isinstance(value, dict):
-        return write_value(value)
-    return f"{{{', '.join(f'{key}: {write_value(each)}' for key, each in value.items())}}}"
+    yield from (f"  {key}: {write_value(value)}" for key, value in project.keys.items())
 
 
 def _list_rules(output: DeclaredOutput) -> Iterator[str]:

@@ -30,6 +30,7 @@ _DBT_PROFILES = "profiles.yml"
 # Without a default: `os.environ["NAME"]`, dbt's `env_var('NAME')`, Odibi's `${NAME}`.
 _ASKED_BY_SCRIPT = (re.compile(r"""\bos\.environ\[["'](\w+)["']\](?!\s*=[^=])"""),)
 _ASKED_BY_YAML = (re.compile(r"""\benv_var\(\s*["'](\w+)["']\s*\)"""), re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}"))
+_ABOVE = re.compile(r"(?<![\w./])(?:\.\./)+[\w.-]+(?:/[\w.-]+)*")
 # What each pipeline has anyway.
 _GIVEN = frozenset({"PATH", "HOME", "TMPDIR", "TZ", "LC_ALL", "PYTHONHASHSEED"})
 _VENVS = (".venv", "venv", ".pixi/envs/default")
@@ -146,6 +147,21 @@ def list_asked(file: Path) -> tuple[str, ...]:
         patterns = _ASKED_BY_YAML if file.suffix.lower() in _YAML else _ASKED_BY_SCRIPT
         found |= dict.fromkeys(word for pattern in patterns for word in pattern.findall(text or ""))
     return tuple(name for name in found if name not in _GIVEN)
+
+
+def list_neighbours(folder: Path, pipeline: FoundPipeline) -> tuple[str, ...]:
+    """List what a pipeline's file names by `../` and that is there, outside of its project's folder; relative to the folder."""
+    file = folder / pipeline.path
+    own = file.parent if pipeline.project_dir is None else folder / pipeline.project_dir
+    named = {os.path.normpath(file.parent / word) for word in _ABOVE.findall(_read_script(file) or "")}
+    found = sorted(Path(name) for name in named if Path(name).exists())
+    beside = [
+        path
+        for path in found
+        if path.is_relative_to(folder) and not path.is_relative_to(own) and path not in own.parents
+    ]
+    outermost = [path for path in beside if not any(other in path.parents for other in beside)]
+    return tuple(path.relative_to(folder).as_posix() for path in outermost)
 
 
 def find_venv(folder: Path, path: str) -> str | None:

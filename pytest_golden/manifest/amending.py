@@ -166,7 +166,9 @@ def _add_flow(text: str, entry: yaml.MappingNode, added: Mapping[str, str], comm
 
 
 def write_value(value: Any) -> str:
-    """Write a value of a rule as YAML in one line."""
+    """Write a value as YAML in one line."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {write_value(each)}' for key, each in value.items())}}}"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):

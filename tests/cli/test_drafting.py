@@ -120,3 +120,12 @@ def test_a_name_says_what_a_person_would_say(tmp_path: Path, found: FoundPipelin
     folder = tmp_path / "my shop"
     folder.mkdir()
     assert [project.name for project in draft_found([found], folder)] == [name]
+
+
+def test_data_beside_the_projects_folder_is_mounted(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "etl.yaml").write_text("base_path: ../data\n")
+    drafted = draft_found([FoundPipeline("jobs/etl.yaml", "odibi")], tmp_path)
+    (project,) = parse_manifest(write_draft(drafted), "g.yaml", tmp_path).projects
+    assert [(mount.path, mount.mode) for mount in project.mounts] == [("data", "read")]

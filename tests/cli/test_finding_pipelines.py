@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cli.finding_pipelines import FoundPipeline, find_pipelines, list_asked
+from pytest_golden.cli.finding_pipelines import FoundPipeline, find_pipelines, list_asked, list_neighbours
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,3 +124,12 @@ def test_variables_that_a_pipeline_asks_for_are_listed(
     if text is not None:
         (folder / name).write_text(text)
     assert list_asked(folder / name) == asked
+
+
+def test_what_a_pipeline_names_beside_its_folder_is_listed(folder: Path) -> None:
+    put(folder, "data/raw/a.csv", "lib/x.py", "jobs/daily/own.csv", "jobs/shared.sql")
+    text = "a: ../../data/raw\nb: '../../data/raw/a.csv'\nc: ../shared.sql\nd: ../../gone\ne: ../../../out\nf: ../daily/own.csv\ng: ../..\n"
+    (folder / "jobs" / "daily" / "job.yaml").write_text(text)
+    found = FoundPipeline("jobs/daily/job.yaml", "odibi")
+    assert list_neighbours(folder, found) == ("data/raw", "jobs/shared.sql")
+    assert list_neighbours(folder, found._replace(project_dir="jobs")) == ("data/raw",)
