@@ -227,9 +227,12 @@ def choose_outputs(
         if not any(names_output(output, path) for path in (*moving, *found.missing))
         and not _is_index(output.path, above)
     ]
-    # Files of single runs, such as reports with a time in their path, are told by what their paths have in common.
-    moving |= dict.fromkeys((_STAMP.sub("*", path) for path in found.missing), ("only one of two runs wrote it",))
     moved = [f"no output: {path}: {why[0]}" for path, why in sorted(moving.items())]
+    if found.missing:
+        # Files of single runs, such as reports with a time in their path, are told by what their paths have in common.
+        shapes = sorted({_STAMP.sub("*", path) for path in found.missing})
+        others = f" and {len(shapes) - 1} more like it" if len(shapes) > 1 else ""
+        moved.append(f"no output: {shapes[0]}{others}: only one of two runs wrote it")
     more = (f"no output: {len(moved) - _MOST_FILES} more",) if len(moved) > _MOST_FILES else ()
     return _join_outputs(stable, written), (*moved[:_MOST_FILES], *more)
 

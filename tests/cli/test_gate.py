@@ -55,6 +55,17 @@ def test_gate_is_judged_by_the_base_and_leaves_nothing(repository: Repository, g
     assert (repository.folder / ".golden" / "golden.db").is_file()
 
 
+def test_what_the_bases_ini_file_asks_of_the_tests_is_not_asked_of_the_gate(
+    repository: Repository, golden_process: GoldenProcess
+) -> None:
+    repository.git("checkout", "-q", "main")
+    repository.write(pytest__ini="[pytest]\naddopts = --cov=no_such_plugin\n")
+    repository.commit("measure coverage")
+    repository.git("checkout", "-q", "-B", "topic")
+    ran = golden_process("gate", "--base", "main", "--store", "none", "--", "-q")
+    assert (ran.code, "PASSED" in ran.out) == (0, True), ran.out + ran.err
+
+
 def test_base_without_a_manifest_lets_the_checkout_judge_itself(folder: Path, golden_process: GoldenProcess) -> None:
     repository = Repository(folder)
     repository.commit("nothing yet")
