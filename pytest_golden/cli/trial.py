@@ -8,6 +8,7 @@ import re
 import shlex
 from collections import Counter
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,12 @@ _STAMP = re.compile(r"\d[\dT:._-]*(?<=\d)")
 _MOST_SAID = 160
 _RUNS_TO_COMPARE = 2
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_LONGEST_HEADER = 1 << 20
+_LONGEST_TEXT = 1 << 20
+_PARQUET = b"PAR1"
+# Texts that are no results: logs, code, and what programs keep for themselves.
+_NO_DATA = frozenset(
+    {".log", ".err", ".lock", ".pid", ".py", ".r", ".sql", ".sh", ".ipynb", ".toml", ".cfg", ".ini", ".crc"}
+)
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
@@ -176,13 +182,42 @@ def draft_outputs(written: WrittenFiles, data: Collection[str] = ()) -> tuple[De
     above = [place for place in folders if place and not any(place.startswith(f"{other}/") for other in folders)]
     of_tables += [DeclaredOutput(glob.escape(place), tables=(_ALL_TABLES,)) for place in above]
     inside = {path.partition(f"/{DELTA_LOG}/")[0] for path in written.paths if f"/{DELTA_LOG}/" in path}
-    found = [
-        path
-        for path in expected
-        if _holds_data(path) and not any(str(one) in inside for one in PurePosixPath(path).parents)
-    ]
-    of_files = (DeclaredOutput(glob.escape(path), header=_has_header(written, path)) for path in found[:_MOST_OUTPUTS])
-    return (*of_tables, *of_files)
+    found = [path for path in expected if not any(str(one) in inside for one in PurePosixPath(path).parents)]
+    of_files = filter(None, (_draft_file(path, written) for path in found))
+    return (*of_tables, *islice(of_files, _MOST_OUTPUTS))
+
+
+def _draft_file(path: str, written: WrittenFiles) -> DeclaredOutput | None:
+    """Make an entry for a file that holds data: by its suffix, else by its first bytes."""
+    pure = PurePosixPath(path)
+    if any(part.startswith(".") or part in PASSED_OVER or part == "logs" for part in pure.parts):
+        return None
+    suffixes = [suffix.lower() for suffix in pure.suffixes if suffix.lower() not in COMPRESSED_SUFFIXES]
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix in _DATA_SUFFIXES:
+        return DeclaredOutput(glob.escape(path), header=_has_header(written, path))
+    beginning = _read_beginning(written, path)
+    if beginning.startswith(_PARQUET):
+        return DeclaredOutput(glob.escape(path), compare="table")
+    is_text = suffix not in _NO_DATA and 0 < len(beginning) < _LONGEST_TEXT and _is_text(beginning)
+    return DeclaredOutput(glob.escape(path), compare="text") if is_text else None
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return content.decode().replace("\t", "").replace("\n", "").replace("\r", "").isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+def _read_beginning(written: WrittenFiles, path: str) -> bytes:
+    """Return the first bytes of a regular file; nothing of what cannot be read."""
+    try:
+        file = os.open(written.locate(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(file, "rb") as stream:
+            return stream.read(_LONGEST_TEXT)
+    except OSError:
+        return b""
 
 
 def _has_header(written: WrittenFiles, path: str) -> bool:
@@ -190,20 +225,8 @@ def _has_header(written: WrittenFiles, path: str) -> bool:
     separator = _SEPARATORS.get(PurePosixPath(path).suffix.lower())
     if separator is None:
         return True
-    try:
-        file = os.open(written.locate(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(file, encoding="utf-8") as stream:
-            cells = stream.readline(_LONGEST_HEADER).rstrip("\r\n").split(separator)
-    except (OSError, ValueError):
-        return True
-    return not any(_NUMBER.fullmatch(cell.strip(' "')) for cell in cells)
-
-
-def _holds_data(path: str) -> bool:
-    pure = PurePosixPath(path)
-    suffixes = [suffix.lower() for suffix in pure.suffixes if suffix.lower() not in COMPRESSED_SUFFIXES]
-    is_ours = not any(part.startswith(".") or part in PASSED_OVER or part == "logs" for part in pure.parts)
-    return is_ours and bool(suffixes) and suffixes[-1] in _DATA_SUFFIXES
+    line = _read_beginning(written, path).partition(b"\n")[0].decode("utf-8", "replace")
+    return not any(_NUMBER.fullmatch(cell.strip(' "\r')) for cell in line.split(separator))
 
 
 def choose_outputs(

@@ -52,6 +52,8 @@ _VAGUE = compile_late(r"failed (?:while|when|to)|(?:error|exception|problem)s? (
 _LABEL = compile_late(
     r"\W*(?:errors?|causes?|caused by|reason|message|failures?|exception)\s*:\s*(?:\[\w\]\s*)?", re.IGNORECASE
 )
+_TYPE = compile_late(rf"Type:\s+({_EXCEPTION_NAME})")
+_BARE_NAME = compile_late(r"['\"]?[\w.-]+['\"]?")
 _BULLET = compile_late(r"[-*•]\s+")
 # No colon with a cause behind it.
 _BARE = r"(?:(?!:\s).)*"
@@ -160,7 +162,9 @@ def _find_labelled(lines: Sequence[str]) -> str:
         label = _LABEL.match(line)
         told = "" if label is None else line[label.end() :] or _BULLET.sub("", below, count=1)
         if told and not _is_generic(told):
-            return told
+            # A bare name, as of KeyError, says nothing without its class.
+            kind = next(filter(None, map(_TYPE.fullmatch, lines)), None) if _BARE_NAME.fullmatch(told) else None
+            return told if kind is None else f"{kind[1]}: {told}"
     return next((line for line in lines[1:] if _EXCEPTION.match(line)), "")
 
 

@@ -117,3 +117,24 @@ def test_what_the_engine_tracks_beside_git_is_no_output(tmp_path: Path) -> None:
         (tmp_path / name).write_text("id\n")
     written = WrittenFiles(tmp_path, ("out.csv", "raw.csv"), str)
     assert [output.path for output in draft_outputs(written, {"raw.csv"})] == ["out.csv"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "compare"),
+    [
+        ("customers", b"PAR1\x15\x00", "table"),
+        ("test.out", b"chr1\t5\n", "text"),
+        ("README", "été\n".encode(), "text"),
+        ("model.bin", b"\x00\x01", None),
+        ("latin.out", b"\xe9t\xe9\n", None),
+        ("empty.done", b"", None),
+        ("run.log", b"started\n", None),
+        ("big.out", b"x" * (1 << 20), None),
+    ],
+)
+def test_a_file_with_another_suffix_is_drafted_by_what_it_holds(
+    tmp_path: Path, name: str, content: bytes, compare: str | None
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    drafted = draft_outputs(WrittenFiles(tmp_path, (name,), str))
+    assert [(output.path, output.compare) for output in drafted] == ([] if compare is None else [(name, compare)])

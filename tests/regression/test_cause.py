@@ -91,6 +91,21 @@ def test_headline_of_a_step_is_told_with_what_follows() -> None:
     assert find_cause(_outcome("", lone)) == "orders: Database Error"
 
 
+@pytest.mark.parametrize(
+    ("told", "cause"),
+    [
+        ("Error: 'customr_id'\n  Type: KeyError", "KeyError: 'customr_id'"),
+        ("Error: 'customr_id'", "'customr_id'"),
+        ("Error: no such file: a.csv\n  Type: FileNotFoundError", "no such file: a.csv"),
+    ],
+)
+def test_a_bare_name_is_told_with_its_exception(told: str, cause: str) -> None:
+    # As Odibi reports a node that failed.
+    error = f"[X] Node execution failed: dim_customer\n  Location: a.yaml\n\n  {told}\n"
+    trajectory = Trajectory.new().add_step("action", "dim_customer", metadata={"error": error})
+    assert find_cause(_outcome("", trajectory)) == f"dim_customer: {cause}"
+
+
 def test_observation_of_the_harness_is_no_cause() -> None:
     trajectory = Trajectory.new().add_step("observation", "it failed", metadata={"error": "it failed"})
     assert find_cause(_outcome("", trajectory)) is None
