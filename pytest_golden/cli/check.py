@@ -19,7 +19,8 @@ from rich.text import Text
 from pytest_golden.cli.options import add_options, find_manifest
 from pytest_golden.cli.screen import answer, make_table, print_indented, print_json, print_table, styled
 from pytest_golden.compare.baselines import EXISTS, find_baselines_folder, find_unused_baselines
-from pytest_golden.errors import GatewayError, ManifestError
+from pytest_golden.errors import GatewayError, GoldenError, ManifestError
+from pytest_golden.gateway import git
 from pytest_golden.gateway.model import Problem
 from pytest_golden.gateway.preparation import build_path_variable, find_missing
 from pytest_golden.gateway.resolution import resolve_project
@@ -146,10 +147,18 @@ def make_plan(project: GoldenProjectConfig, workspace_root: Path) -> Plan:
         runner, command = find_runner(pipeline).name, find_runner_command(pipeline)
     except RunnerError as error:
         return _without_command(resolved, error, notes, is_skipped=bool(missing))
-    is_narrow = command.sees_tracked_files(project.view)
+    is_narrow = command.sees_tracked_files(project.view) and _is_tracked(resolved)
     return Plan(
         project, runner, redact(command.argv), resolved.project_dir, resolved.file, notes=notes, is_narrow=is_narrow
     )
+
+
+def _is_tracked(project: ResolvedProject) -> bool:
+    try:
+        tracked = git.list_tracked(project.project_dir)
+    except GoldenError:
+        return False
+    return tracked is not None and project.file.relative_to(project.project_dir).as_posix() in tracked
 
 
 def _without_command(

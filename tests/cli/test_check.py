@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -243,3 +244,15 @@ def test_unset_variables_and_quarantine_are_noted(folder: Path, monkeypatch: pyt
     quarantine = Quarantine(date(2099, 1, 1), "flaky")
     made = plan(folder, "etl.py", pass_env=("UNSET_HERE", "SET_HERE"), quarantine=quarantine)
     assert made.notes == ("not set here, so not passed: UNSET_HERE", "in quarantine until 2099-01-01: flaky")
+
+
+def test_a_project_that_sees_what_git_tracks_is_told(golden: Golden, folder: Path) -> None:
+    (folder / ".git").rmdir()
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    (folder / "Makefile").write_text("all:\n\ttrue\n")
+    manifest = "golden_projects:\n  - {path: Makefile}\n  - {name: wide, path: Makefile, view: all}\n"
+    (folder / "golden_projects.yaml").write_text(manifest)
+    assert "seeing what git tracks" not in golden("check").out
+    subprocess.run(["git", "add", "Makefile"], cwd=folder, check=True)
+    assert golden("check").out.count("seeing what git tracks") == 1
+    assert [project["view"] for project in golden("check", "--json").json["projects"]] == ["tracked", "all"]
