@@ -114,11 +114,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _is_trial_wanted(arguments: argparse.Namespace, drafted: Sequence[DraftedProject]) -> bool:
-    if arguments.yes or arguments.no_calibrate or not drafted:
-        return bool(arguments.yes and drafted)
+    if arguments.no_calibrate or not drafted:
+        return False
+    if arguments.yes or arguments.json:
+        return bool(arguments.yes)
     count = count_of(len(drafted), "pipeline")
     said = ask_person(f"found {count}; run each twice, in a copy, to declare its outputs? [Y/n] ")
-    return said is not None and said.strip().lower() not in _REFUSALS
+    return said is not None and said != "" and said.strip().lower() not in _REFUSALS
 
 
 def _try_all(drafted: Sequence[DraftedProject], root: Path, view: str) -> tuple[DraftedProject, ...]:

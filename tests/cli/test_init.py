@@ -361,7 +361,9 @@ def test_found_pipelines_are_tried_where_that_is_asked_for(golden: Golden, flows
     assert not (flows / "orders" / "orders.csv").exists()
 
 
-@pytest.mark.parametrize(("said", "is_tried"), [("\n", True), ("y\n", True), ("n\n", False), ("No\n", False)])
+@pytest.mark.parametrize(
+    ("said", "is_tried"), [("\n", True), ("y\n", True), ("n\n", False), ("No\n", False), ("\x04", False)]
+)
 def test_a_person_is_asked_once(flows: Path, said: str, is_tried: bool) -> None:
     ran = run_watched(flows, ["init"], typed=[("[Y/n]", said)])
     assert ran.code == 0

@@ -76,15 +76,19 @@ class Total(luigi.Task):
             total = sum(int(line.split(",")[1]) for line in file)
         with self.output().open("w") as file:
             file.write(f"{total}\\n")
+
+class All(luigi.WrapperTask):
+    def requires(self):
+        return Total()
 """,
     },
     "tasks.py",
     ("out/**",),
-    ("Orders(day=monday)", "Total()"),
+    ("Orders(day=monday)", "Total()", "All()"),
     ("tasks.py", "[1]) for", "[7]) for"),
     ("Orders(day=monday)", "Total()"),
     "Total(): IndexError: list index out of range",
-    {"runner": "luigi", "args": ["Total"]},
+    {"runner": "luigi", "args": ["All"]},
 )
 KEDRO = Example(
     "kedro",
@@ -122,7 +126,15 @@ DAGSTER = Example(
     "dagster",
     "dagster",
     {
-        "definitions.py": """
+        "etl/__init__.py": "",
+        "etl/definitions.py": """
+from dagster import Definitions, load_assets_from_modules
+
+from . import assets
+
+defs = Definitions(assets=load_assets_from_modules([assets]))
+""",
+        "etl/assets.py": """
 from dagster import asset
 
 @asset
@@ -135,13 +147,13 @@ def total(orders):
     return sum(orders)
 """,
     },
-    "definitions.py",
+    "etl/definitions.py",
     ("total.txt",),
     ("orders", "total"),
-    ("definitions.py", "return sum(orders)", "return {}['amount']"),
+    ("etl/assets.py", "return sum(orders)", "return {}['amount']"),
     ("orders", "total"),
     "total: KeyError: 'amount'",
-    {"runner": "dagster"},
+    {"runner": "dagster", "project_dir": "shop"},
 )
 DVC = Example(
     "dvc",

@@ -69,3 +69,17 @@ def test_an_engine_that_does_not_know_its_own_files_says_so(example: Example, tm
     _, message = run(tmp_path)
     assert message
     assert "Traceback" not in message
+
+
+def test_init_declares_the_project_so_that_it_passes(example: Example, tmp_path: Path) -> None:
+    if example.engine == "spark":
+        pytest.skip("nothing in a Spark application says certainly that it is one")
+    (tmp_path / "golden_projects.yaml").unlink()
+    command = [sys.executable, "-m", "pytest_golden", "init", "--yes", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (project,) = json.loads(done.stdout)["projects"]
+    assert (project["path"], project["runner"]) == (f"shop/{example.path}", example.engine)
+    text = (tmp_path / "golden_projects.yaml").read_text()
+    assert "did not pass" not in text
+    assert text.count("project_dir: shop") == ("project_dir" in example.keys)
