@@ -1,8 +1,9 @@
-"""`golden coverage`: show which files of the repository no golden project reads. It runs nothing.
+"""`golden coverage`: show which files of the repository no golden project reads, and what no output looks at. It runs nothing.
 
 It counts what `pytest --golden --golden-reads` recorded at the last run of each project: the tracked files that were opened. Files
 for people (documentation, `.github/`), tests, baselines and the manifest do not count. What a project read is unknown if it worked on
-a copy of its folder, as with `view: tracked`; such projects are named.
+a copy of its folder, as with `view: tracked`; such projects are named. What no output looks at are the files with data, and the
+databases, that the last pass of a project wrote and that its `outputs:` do not name.
 
 exit code: 0 done; 1 less than --fail-under; 2 bad input.
 """
@@ -10,24 +11,27 @@ exit code: 0 done; 1 less than --fail-under; 2 bad input.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli import options
+from pytest_golden.cli.finding_pipelines import is_passed_over
 from pytest_golden.cli.screen import answer, styled
 from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import SettingsError
 from pytest_golden.gateway import git
-from pytest_golden.history.past_store import read_own_reads
+from pytest_golden.history.past_store import read_own_reads, read_written
 from pytest_golden.history.unchanged_paths import is_for_people, is_test
+from pytest_golden.manifest.comparisons import holds_data, is_database_name
 from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.regression.unexpected import is_named, names_output
 from pytest_golden.regression.wording import count_of, show_path
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Container
+    from collections.abc import Container, Iterator, Mapping
 
     from rich.console import Console
 
@@ -48,12 +52,13 @@ _BADGE = """\
 class FloorCoverage(Shape):
     """What of a repository the golden projects read: the number of files that count, and those that none reads.
 
-    `unknown` are the projects whose reads are not known.
+    `unknown` are the projects whose reads are not known, `unwatched` what projects wrote and no output of theirs looks at.
     """
 
     files: int
     unread: tuple[str, ...]
     unknown: tuple[str, ...]
+    unwatched: tuple[str, ...] = ()
 
     @property
     def share(self) -> int:
@@ -77,7 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
     names = [project.name for project in manifest.projects]
     with options.open_store(arguments) as store, store.read() as connection:
         reads = read_own_reads(connection, names) if names else {}
-    found = find_coverage(manifest, reads)
+        written = read_written(connection, names)
+    found = replace(find_coverage(manifest, reads), unwatched=tuple(_find_unwatched(manifest, written)))
     if arguments.badge is not None:
         _write(arguments.badge, _BADGE.format(share=found.share, colour=_choose_colour(found.share)))
     if arguments.html is not None:
@@ -101,6 +107,22 @@ def find_coverage(manifest: Manifest, reads: dict[str, tuple[str, ...] | None]) 
     unread = tuple(path for path in counted if path not in read and not _leads_to(top / path, top, read))
     unknown = tuple(project.name for project in manifest.projects if reads.get(project.name) is None)
     return FloorCoverage(len(counted), unread, unknown)
+
+
+def _find_unwatched(manifest: Manifest, written: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """Yield files with data, and databases, that projects wrote and no output of theirs names."""
+    for project in manifest.projects:
+        for path in written.get(project.name, ()):
+            if is_passed_over(path) or not (holds_data(path) or is_database_name(path)):
+                continue
+            is_of_dbt = is_database_name(path) and any(output.dbt for output in project.outputs)
+            looking = [
+                output for output in project.outputs if names_output(output, path) or is_named(path, output.path)
+            ]
+            if is_of_dbt or any(not output.table for output in looking):
+                continue
+            tables = ", ".join(output.table for output in looking if output.table)
+            yield f"{project.name}: {path}" + (f", but for {tables}" if tables else "")
 
 
 def _counts(path: str) -> bool:
@@ -139,6 +161,12 @@ def _show(console: Console, found: FloorCoverage) -> None:
         console.print(styled(f"  {show_path(path)}"))
     if len(found.unread) > _MOST_SHOWN:
         console.print(styled(f"  and {len(found.unread) - _MOST_SHOWN} more: --json lists all"))
+    if found.unwatched:
+        console.print(styled("no output looks at:", "bold"))
+    for told in found.unwatched[:_MOST_SHOWN]:
+        console.print(styled(f"  {show_path(told)}"))
+    if len(found.unwatched) > _MOST_SHOWN:
+        console.print(styled(f"  and {len(found.unwatched) - _MOST_SHOWN} more: --json lists all"))
     for line in _tell(found):
         console.print(styled(line))
 
@@ -146,10 +174,14 @@ def _show(console: Console, found: FloorCoverage) -> None:
 def _make_page(found: FloorCoverage) -> str:
     from pytest_golden.report.html_page import make_page, tag
 
-    items = [tag("li", show_path(path)) for path in found.unread]
-    unread = tag("section", tag("h2", "No golden project reads"), tag("ul", *items)) if items else None
+    lists = {"No golden project reads": found.unread, "No output looks at": found.unwatched}
+    sections = [
+        tag("section", tag("h2", title), tag("ul", *(tag("li", show_path(told)) for told in some)))
+        for title, some in lists.items()
+        if some
+    ]
     told = [tag("p", line) for line in _tell(found)]
-    body = tag("main", tag("h1", f"Golden coverage: {found.share} %"), *told, unread)
+    body = tag("main", tag("h1", f"Golden coverage: {found.share} %"), *told, *sections)
     return make_page("Golden coverage", [body])
 
 

@@ -164,6 +164,11 @@ def list_neighbours(folder: Path, pipeline: FoundPipeline) -> tuple[str, ...]:
     return tuple(path.relative_to(folder).as_posix() for path in outermost)
 
 
+def is_passed_over(path: str) -> bool:
+    """Tell whether a file lies where tools keep what they build, cache or log."""
+    return any(part.startswith(".") or part in PASSED_OVER or part == "logs" for part in PurePosixPath(path).parts)
+
+
 def find_venv(folder: Path, path: str) -> str | None:
     """Return the environment beside a pipeline, or beside one of the folders above it, relative to the folder; None if there is none."""
     for place in PurePosixPath(path).parents:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.cli.check import make_plan
 from pytest_golden.cli.drafting import DraftedProject, choose_path, write_draft
-from pytest_golden.cli.finding_pipelines import PASSED_OVER
+from pytest_golden.cli.finding_pipelines import is_passed_over
 from pytest_golden.cli.screen import show_status
 from pytest_golden.compare.tables.database_outputs import is_database
 from pytest_golden.compare.tables.delta_tables import DELTA_LOG, list_delta_tables
@@ -23,7 +23,7 @@ from pytest_golden.gate.calibrating import calibrate_project
 from pytest_golden.gateway import git
 from pytest_golden.gateway.runners.choice import list_runners
 from pytest_golden.gateway.service import ExecutionGateway
-from pytest_golden.manifest.comparisons import COMPRESSED_SUFFIXES
+from pytest_golden.manifest.comparisons import holds_data, is_database_name, plain_suffix
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, slug, stem_name
 from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest
 from pytest_golden.regression.model import ResultStatus
@@ -41,16 +41,6 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
-# What is worth a baseline: tables, JSON, texts for people, pictures, genome data. Logs and models are not.
-_DATA_SUFFIXES = frozenset(
-    {
-        *(".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".json", ".geojson", ".xml", ".yaml", ".yml"),
-        *(".txt", ".md", ".html", ".png", ".svg"),
-        *(".vcf", ".bed", ".gff", ".gff3", ".gtf"),
-    }
-)
-# What may be a database: its first bytes tell.
-_DATABASE_SUFFIXES = frozenset({".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db"})
 _DBT_MANIFEST = "target/manifest.json"
 _ALL_TABLES = "*"
 _MOST_OUTPUTS = 50
@@ -168,11 +158,7 @@ def draft_outputs(written: WrittenFiles, data: Collection[str] = ()) -> tuple[De
     get none.
     """
     expected = [path for path in find_unexpected(written.paths, ()) if path not in data]
-    databases = [
-        path
-        for path in expected
-        if PurePosixPath(path).suffix.lower() in _DATABASE_SUFFIXES and is_database(path, written)
-    ]
+    databases = [path for path in expected if is_database_name(path) and is_database(path, written)]
     if _DBT_MANIFEST in written.paths and databases:
         of_tables = [DeclaredOutput(dbt=(_ALL_TABLES,))]
     else:
@@ -189,17 +175,14 @@ def draft_outputs(written: WrittenFiles, data: Collection[str] = ()) -> tuple[De
 
 def _draft_file(path: str, written: WrittenFiles) -> DeclaredOutput | None:
     """Make an entry for a file that holds data: by its suffix, else by its first bytes."""
-    pure = PurePosixPath(path)
-    if any(part.startswith(".") or part in PASSED_OVER or part == "logs" for part in pure.parts):
+    if is_passed_over(path):
         return None
-    suffixes = [suffix.lower() for suffix in pure.suffixes if suffix.lower() not in COMPRESSED_SUFFIXES]
-    suffix = suffixes[-1] if suffixes else ""
-    if suffix in _DATA_SUFFIXES:
+    if holds_data(path):
         return DeclaredOutput(glob.escape(path), header=_has_header(written, path))
     beginning = _read_beginning(written, path)
     if beginning.startswith(_PARQUET):
         return DeclaredOutput(glob.escape(path), compare="table")
-    is_text = suffix not in _NO_DATA and 0 < len(beginning) < _LONGEST_TEXT and _is_text(beginning)
+    is_text = plain_suffix(path) not in _NO_DATA and 0 < len(beginning) < _LONGEST_TEXT and _is_text(beginning)
     return DeclaredOutput(glob.escape(path), compare="text") if is_text else None
 
 

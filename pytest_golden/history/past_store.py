@@ -102,6 +102,19 @@ def find_last_pass(connection: Connection, project: str) -> PastPass | None:
     )
 
 
+def read_written(connection: Connection, names: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Return what the last pass of each project that has one created or changed, relative to its folder."""
+    query = select(OF_INPUTS[1]).where(gate_results.c.status == ResultStatus.PASSED.value)
+    query = query.order_by(gate_results.c.number.desc()).limit(1)
+    found: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        row = connection.execute(query.where(gate_results.c.project == name)).one_or_none()
+        if row is not None:
+            written = as_mapping(row[0])
+            found[name] = tuple(str(path) for how in ("created", "changed") for path in written.get(how) or ())
+    return found
+
+
 def read_inputs(connection: Connection, row: Row[Any]) -> RunInputs:
     """Read the inputs of a result from a row with the columns `OF_INPUTS`."""
     digest = row.inputs_digest

@@ -22,6 +22,10 @@ _BY_SUFFIX: Mapping[str, str] = {
     **dict.fromkeys((".vcf", ".bed", ".gff", ".gff3", ".gtf"), "text"),
 }
 
+_NO_RESULTS = frozenset({".log", ".sql"})
+_PICTURES_AND_MAPS = frozenset({".png", ".svg", ".geojson"})
+_DATABASE_SUFFIXES = frozenset({".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db"})
+
 #: The comparisons that know each rule.
 COMPARISONS_OF_RULE: Mapping[str, tuple[str, ...]] = {
     "ignore_lines": ("text",),
@@ -52,16 +56,27 @@ COMPARISONS_OF_RULE: Mapping[str, tuple[str, ...]] = {
 
 def comparison_by_suffix(path: str) -> str:
     """Tell how a file is compared when nothing else is said."""
-    return _BY_SUFFIX.get(_plain_suffix(path), "bytes")
+    return _BY_SUFFIX.get(plain_suffix(path), "bytes")
+
+
+def holds_data(path: str) -> bool:
+    """Tell by its suffix whether a written file is worth a baseline: tables, JSON, texts for people, pictures, genome data. Logs and models are not."""
+    suffix = plain_suffix(path)
+    return suffix in _PICTURES_AND_MAPS or (suffix in _BY_SUFFIX and suffix not in _NO_RESULTS)
+
+
+def is_database_name(path: str) -> bool:
+    """Tell by its suffix whether a file may be a database: its first bytes tell."""
+    return PurePosixPath(path).suffix.lower() in _DATABASE_SUFFIXES
 
 
 def comparison_of_pattern(pattern: str) -> str | None:
     """Tell how all files that a pattern names are compared when nothing else is said; None when only each file tells."""
-    suffix = _plain_suffix(pattern)
+    suffix = plain_suffix(pattern)
     return _BY_SUFFIX.get(suffix, "bytes") if suffix and not set(suffix) & set("*?[") else None
 
 
-def _plain_suffix(path: str) -> str:
+def plain_suffix(path: str) -> str:
     """Return the suffix below that of a compression, in small letters."""
     pure = PurePosixPath(path)
     suffix = pure.suffix.lower()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -67,6 +68,25 @@ def test_files_that_no_project_reads_are_named(
     told = golden("coverage").out
     assert "4 of 8 files (50 %) are read by a golden project" in told
     assert "not known: the reads of copied;" in told
+
+
+def test_what_no_output_looks_at_is_named(
+    repository: Repository, golden: Golden, golden_process: GoldenProcess
+) -> None:
+    require(importlib.util.find_spec("duckdb") is not None, "DuckDB")
+    writes = "mkdir -p out logs .cache; for name in out/seen.csv out/other.csv.gz out/model.pkl logs/a.txt .cache/b.csv; do echo 1 > $name; done\n"
+    make = "import sqlite3; c = sqlite3.connect('{}'); c.execute('create table orders as select 1 as id'); c.commit()"
+    databases = "".join(f'python -c "{make.format(name)}"\n' for name in ("a.db", "b.db", "c.db"))
+    (repository.folder / "sales" / "run.sh").write_text(writes + databases)
+    outputs = [{"path": "out/*.csv"}, {"path": "a.db", "tables": ["*"]}, {"path": "b.db", "table": "orders"}]
+    entry = {"name": "sales", "path": "sales/run.sh", "outputs": outputs}
+    (repository.folder / "golden_projects.yaml").write_text(json.dumps({"version": 1, "golden_projects": [entry]}))
+    ran = golden_process("gate", "--", "-q", "--golden-update", "--golden-no-calibrate", environment={"CI": ""})
+    assert ran.code == 0, ran.out + ran.err
+    assert measure(golden)["unwatched"] == ["sales: b.db, but for orders", "sales: c.db", "sales: out/other.csv.gz"]
+    told = golden("coverage", "--html", "c.html").out
+    assert "no output looks at:\n  sales: b.db, but for orders\n" in told
+    assert "No output looks at" in (repository.folder / "c.html").read_text()
 
 
 def test_it_is_written_as_a_page_and_as_a_badge(
