@@ -2,7 +2,7 @@
 
 It counts what `pytest --golden --golden-reads` recorded at the last run of each project: the tracked files that were opened. Files
 for people (documentation, `.github/`), tests, baselines and the manifest do not count. What a project read is unknown if it worked on
-a copy of its folder, as with `view: tracked`; such projects are named. What no output looks at are the files with data, and the
+a copy of its folder; such projects are named. What no output looks at are the files with data, and the
 databases, that the last pass of a project wrote and that its `outputs:` do not name.
 
 exit code: 0 done; 1 less than --fail-under; 2 bad input.

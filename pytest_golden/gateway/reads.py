@@ -37,12 +37,16 @@ _LIMITS = {
 class ReadRecorder:
     """Records what was opened between `begin` and `end`, in the checkout that a folder is in, or else below that folder.
 
-    Caches, virtual environments and `node_modules` are left out. A pipeline that works on a copy of its folder opens no file of it.
+    Caches, virtual environments and `node_modules` are left out. A pipeline that works on a copy of its folder opens no file of it;
+    a recorder of its own watches that (`is_copy`).
     """
 
-    def __init__(self, folder: Path, *, most_folders: int = MOST_FOLDERS, most_reads: int = MOST_READS) -> None:
+    def __init__(
+        self, folder: Path, *, is_copy: bool = False, most_folders: int = MOST_FOLDERS, most_reads: int = MOST_READS
+    ) -> None:
         folder = Path(os.path.realpath(folder))
-        self.root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
+        above = () if is_copy else (folder, *folder.parents)
+        self.root = next((place for place in above if (place / ".git").exists()), folder)
         self._most_folders = most_folders
         self._most_reads = most_reads
         self._inotify: int | None = None
@@ -50,6 +54,10 @@ class ReadRecorder:
         self._trouble: str | None = None
         self._is_told = False
         self.inside: tuple[str, ...] | None = None
+
+    def open_for_copy(self, folder: Path) -> ReadRecorder:
+        """Return a recorder for a copy of a part of the checkout, relative to the copy."""
+        return ReadRecorder(folder, is_copy=True, most_folders=self._most_folders, most_reads=self._most_reads)
 
     def begin(self) -> None:
         """Forget what was opened before."""

@@ -352,14 +352,13 @@ class ExecutionGateway:
                 prepared, found, told = stack.enter_context(receive_spans(prepared))
                 readers, warnings = (*found, *readers), (*warnings, *told)
             self._running = prepared.steps_file, order.redactor
-            if self._reads is not None:
-                self._reads.begin()
+            inside = self._begin_reads(prepared, stack)
             try:
                 supervisor = self._online if prepared.own_network else self._supervisor
                 executed = execute(prepared, order.command.argv, supervisor)
             finally:
                 self._running = None
-            noted = {} if self._reads is None else _note_reads(self._reads, prepared)
+            noted = {} if self._reads is None else _note_reads(self._reads, inside, prepared)
             warnings = warnings if self._reads is None else (*warnings, *self._reads.take_warnings())
             log_file = None if self._log_folder is None else next_log_file(self._log_folder, config.name)
             keeping = Keeping(order.redactor, log_file, noted)
@@ -374,6 +373,18 @@ class ExecutionGateway:
             outcome = self._prove_untouched(order, outcome, before)
             outcome = add_findings(order.examine, prepared.view, outcome, order.redactor)
             return self._keep(prepared, outcome)
+
+    def _begin_reads(self, prepared: Prepared, stack: ExitStack) -> ReadRecorder | None:
+        """Begin to record what is read; return the recorder of a copy that the pipeline reads in the place of its folder."""
+        if self._reads is None:
+            return None
+        self._reads.begin()
+        if prepared.view.untouched_copy is None:
+            return None
+        recorder = self._reads.open_for_copy(prepared.view.untouched_copy)
+        stack.callback(recorder.close)
+        recorder.begin()
+        return recorder
 
     @contextmanager
     def _prepared(
@@ -518,10 +529,16 @@ def _list_inside(folder: Path, places: Iterable[Path]) -> frozenset[str]:
     return frozenset(path.relative_to(folder).as_posix() for path in found)
 
 
-def _note_reads(reads: ReadRecorder, prepared: Prepared) -> dict[str, Any]:
-    """Return which files of the checkout a pipeline opened: in its own folder too, where it did not work on a copy."""
-    outside = reads.end(prepared.project.project_dir)
-    return {"reads": outside, "reads_inside": None if prepared.view.is_copied else reads.inside}
+def _note_reads(reads: ReadRecorder, of_copy: ReadRecorder | None, prepared: Prepared) -> dict[str, Any]:
+    """Return which files of the checkout a pipeline opened: in its own folder too, if its view is an overlay."""
+    folder = prepared.project.project_dir
+    outside = reads.end(folder)
+    if of_copy is None:
+        return {"reads": outside, "reads_inside": None if prepared.view.is_copied else reads.inside}
+    of_copy.end(of_copy.root)
+    place = os.path.relpath(folder, reads.root)
+    inside = None if of_copy.inside is None else [os.path.normpath(f"{place}/{path}") for path in of_copy.inside]
+    return {"reads": outside, "reads_inside": inside}
 
 
 def _read_credentials(file: Path) -> str:

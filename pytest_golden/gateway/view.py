@@ -54,7 +54,12 @@ class OverlayView:
     @property
     def is_copied(self) -> bool:
         """Tell whether the pipeline reads copies of the project's files."""
-        return self._source != self.project_dir
+        return self.untouched_copy is not None
+
+    @property
+    def untouched_copy(self) -> Path | None:
+        """Return the folder with the copies that the pipeline reads and does not change; None if it reads the project's own."""
+        return None if self._source == self.project_dir else self._source
 
     def __init__(
         self, project_dir: Path, folder: Path, stand_ins: StandIns = NO_STAND_INS, *, source: Path | None = None
@@ -114,6 +119,8 @@ class CopyView:
     """A private copy of the original, made by the file system's own cloning where it has that. `source` is as for an overlay."""
 
     is_copied = True
+    # The pipeline itself changes its copy.
+    untouched_copy = None
 
     def __init__(
         self,

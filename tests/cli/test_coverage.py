@@ -63,11 +63,12 @@ def test_files_that_no_project_reads_are_named(
     require("overlay view" in golden_process("gate", "--", "-k", "sales").out, "an overlay")
     assert golden_process("gate", "--", "-q", "--golden-reads").code == 0, ran.out
     found = measure(golden)
-    assert found["unread"] == ["copied/run.sh", "sales/old.py", "sql/link.sql", "sql/unused.sql"], repository.folder
-    assert (found["share"], found["unknown"]) == (50, ["copied"])
+    assert found["unread"] == ["sales/old.py", "sql/link.sql", "sql/unused.sql"], repository.folder
+    assert (found["share"], found["unknown"]) == (62, [])
     told = golden("coverage").out
-    assert "4 of 8 files (50 %) are read by a golden project" in told
-    assert "not known: the reads of copied;" in told
+    assert "5 of 8 files (62 %) are read by a golden project" in told
+    assert golden_process("gate", "--", "-k", "copied", "--golden-sandbox=copy", "--golden-reads").code == 0
+    assert "not known: the reads of copied;" in golden("coverage").out
 
 
 def test_what_no_output_looks_at_is_named(

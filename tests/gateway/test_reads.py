@@ -136,6 +136,36 @@ def test_pipeline_in_its_seal_is_seen_and_its_trajectory_tells_without_secrets(
     assert "reads" not in without.metadata
 
 
+@pytest.mark.parametrize(
+    ("view", "inside"), [("overlay", ["project/pipeline.sh", "project/sub/seen.csv"]), ("copy", None)]
+)
+def test_reads_in_a_view_of_what_git_tracks_are_those_of_the_checkout(
+    view: str,
+    inside: list[str] | None,
+    open_gateway: Callable[..., ExecutionGateway],
+    make_project: MakeProject,
+    workspace: Path,
+    project_dir: Path,
+    sealing: None,
+) -> None:
+    (project_dir / "sub").mkdir()
+    (workspace / "shared").mkdir()
+    for place in (
+        project_dir / "sub" / "seen.csv",
+        project_dir / "sub" / "unseen.csv",
+        workspace / "shared" / "data.csv",
+    ):
+        place.write_text("1\n")
+    project = make_project("cat sub/seen.csv ../shared/data.csv; echo 2 > made.csv; cat made.csv", view="tracked")
+    subprocess.run(["git", "init", "-q"], cwd=workspace, check=True)
+    subprocess.run(["git", "add", "project"], cwd=workspace, check=True)
+    trajectory = run_guarded(open_gateway(view=view, reads=ReadRecorder(workspace)), project).trajectory
+    assert trajectory is not None
+    assert list(trajectory.metadata["reads"]) == ["shared/data.csv"]
+    found = trajectory.metadata["reads_inside"]
+    assert (None if found is None else list(found)) == inside
+
+
 def test_what_is_not_recorded_is_a_warning_of_the_first_run(
     open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, workspace: Path
 ) -> None:
