@@ -17,7 +17,7 @@ from pytest_golden.manifest.amending import write_value
 from pytest_golden.manifest.model import DeclaredOutput, slug, stem_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_golden.cli.finding_pipelines import FoundPipeline
 
@@ -27,6 +27,8 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*(\.[A-Za-z0-9_/-]+)*")
 _NAMED_BY_FILE = frozenset({"odibi", "notebook"})
 # Names of files that say nothing of what they hold.
 _NO_NAMES = frozenset({"config", "dag", "definitions", "flow", "flows", "main", "odibi", "pipeline", "tasks"})
+# What a pipeline that was found needs to run.
+_FOUND_KEYS = frozenset({"runner", "args", "mounts", "pass_env"})
 _NO_RULES = DeclaredOutput("*")
 
 
@@ -137,6 +139,7 @@ def write_project(project: DraftedProject) -> Iterator[str]:
     yield f"  path: {quote(project.path)}"
     if project.command:
         yield f"  command: [{', '.join(quote(word) for word in project.command)}]"
+    yield from _write_keys(project, lambda key: key in _FOUND_KEYS)
     if project.venv is not None:
         yield f"  venv: {quote(project.venv)}"
     if project.project_dir is not None:
@@ -147,9 +150,13 @@ def write_project(project: DraftedProject) -> Iterator[str]:
     if project.writes:
         yield "  writes: # seen in one run; a file that no pattern names gives a warning"
         yield from (f"    - {quote(pattern)}" for pattern in project.writes)
-    if project.writes or (project.outputs and not project.keys):
+    if project.writes or (project.outputs and project.keys.keys() <= _FOUND_KEYS):
         yield "  unexpected_files: warn # or fail"
-    yield from (f"  {key}: {write_value(value)}" for key, value in project.keys.items())
+    yield from _write_keys(project, lambda key: key not in _FOUND_KEYS)
+
+
+def _write_keys(project: DraftedProject, is_wanted: Callable[[str], bool]) -> Iterator[str]:
+    yield from (f"  {key}: {write_value(value)}" for key, value in project.keys.items() if is_wanted(key))
 
 
 def _list_rules(output: DeclaredOutput) -> Iterator[str]:

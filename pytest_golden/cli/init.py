@@ -209,6 +209,7 @@ def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], most_
             else {f"pytest --golden{pytests}": "run the gate"}
         ),
     }
-    if any(project.outputs for project in drafted):
-        moves[f"golden accept {first}{ours}"] = "accept its first outputs as baselines"
+    judged = next((project.name for project in drafted if project.outputs), None)
+    if judged is not None:
+        moves[f"golden accept {judged}{ours}"] = "accept its first outputs as baselines, after the gate"
     print_list(console, moves.items())
