@@ -143,12 +143,15 @@ def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs:
 def _list_data(project: GoldenProjectConfig, folder: Path) -> frozenset[str]:
     """List what the engine of a project tracks beside git: its inputs, even where it writes them anew."""
     plan = make_plan(project, folder)
-    place = plan.folder
-    tracked = None if place is None else git.list_tracked(place)
     runner = next((one for one in list_runners() if one.name == plan.runner), None)
-    if place is None or tracked is None or runner is None:
+    if plan.folder is None or runner is None:
         return frozenset()
-    return frozenset(runner.list_data(place, tracked))
+    try:
+        tracked = git.list_tracked(plan.folder)
+    except GoldenError:
+        # Without git there is nothing beside it.
+        tracked = None
+    return frozenset(runner.list_data(plan.folder, tracked or ()))
 
 
 def draft_outputs(written: WrittenFiles, data: Collection[str] = ()) -> tuple[DeclaredOutput, ...]:
