@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from pytest_golden.cli import pytest_workflow
 from pytest_golden.cli.finding_pipelines import find_venv, list_asked, list_neighbours
 from pytest_golden.manifest.amending import write_value
 from pytest_golden.manifest.model import DeclaredOutput, slug, stem_name
@@ -77,31 +76,6 @@ def draft_found(
     return tuple(drafted)
 
 
-def draft_tests(folder: Path, taken: Collection[str] = ()) -> tuple[DraftedProject, ...]:
-    """Draft one project for each test of pytest-workflow below a folder.
-
-    Raises:
-        SettingsError: there are none.
-    """
-    drafted: list[DraftedProject] = []
-    for test in pytest_workflow.translate_tests(folder):
-        name = choose_free(test.name, {*taken, *(project.name for project in drafted)})
-        drafted.append(
-            DraftedProject(
-                name,
-                choose_path(test.command, folder),
-                "command",
-                "a test of pytest-workflow",
-                test.command,
-                ".",
-                outputs=test.outputs,
-                told=test.told,
-                keys=test.keys,
-            )
-        )
-    return tuple(drafted)
-
-
 def _choose_name(pipeline: FoundPipeline, folder: Path | None, taken: Collection[str]) -> str:
     """Return a project's name: its file's, or its folder's if the file's name says nothing; the path's if that is taken."""
     pure = PurePosixPath(pipeline.path)
@@ -113,11 +87,19 @@ def _choose_name(pipeline: FoundPipeline, folder: Path | None, taken: Collection
     name = name or of_folder or pipeline.runner
     if name in taken:
         name = slug(str(pure.parent if name == of_folder else pure.with_suffix("")).replace("/", "_")) or name
-    return choose_free(name, taken)
+    return _choose_free(name, taken)
 
 
-def choose_free(wanted: str, taken: Collection[str]) -> str:
-    """Return a name that is not taken: the wanted one, with a number if needed."""
+def name_apart(drafted: Iterable[DraftedProject], taken: Collection[str]) -> tuple[DraftedProject, ...]:
+    """Give each project a name that is not taken, its own if possible."""
+    named: list[DraftedProject] = []
+    for project in drafted:
+        name = _choose_free(project.name, {*taken, *(other.name for other in named)})
+        named.append(replace(project, name=name))
+    return tuple(named)
+
+
+def _choose_free(wanted: str, taken: Collection[str]) -> str:
     name, number = wanted, 2
     while name in taken:
         name, number = f"{wanted}_{number}", number + 1

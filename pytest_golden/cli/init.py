@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.cli import pytest_workflow
-from pytest_golden.cli.drafting import choose_free, draft_found, draft_tests, write_draft, write_project
+from pytest_golden.cli import nf_test, pytest_workflow
+from pytest_golden.cli.drafting import draft_found, name_apart, write_draft, write_project
 from pytest_golden.cli.finding_pipelines import MOST_FOUND, find_pipelines
 from pytest_golden.cli.options import add_limit_option, add_options, read_command_settings, read_limit, say
 from pytest_golden.cli.screen import answer, ask_person, print_list, styled
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from pytest_golden.regression.model import GoldenProjectResult
 
 _MOST_DECLARED = 10_000
+_TRANSLATORS = {one.NAME: one.translate_tests for one in (nf_test, pytest_workflow)}
 _REFUSALS = frozenset({"n", "no"})
 
 
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="command",
         metavar="COMMAND",
-        help="Run this command twice, and declare it with the files that it wrote; or `pytest-workflow`: translate its tests.",
+        help="Run this command twice, and declare it with the files that it wrote; or `pytest-workflow`, `nf-test`: translate its tests.",
     )
     parser.add_argument(
         "--yes", action="store_true", help="Run what is found twice, without asking, to declare its outputs."
@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
         drafted = draft_found(found, root, taken)
         if _is_trial_wanted(arguments, drafted):
             drafted = _try_all(drafted, root, settings.sandbox)
-    elif arguments.command == pytest_workflow.NAME:
-        drafted = draft_tests(root, taken)
+    elif arguments.command in _TRANSLATORS:
+        drafted = name_apart(_TRANSLATORS[arguments.command](root), taken)
     else:
         runs = 1 if arguments.no_calibrate else 2
         result, project = try_command(arguments.command, root, settings.sandbox, runs=runs)
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
             told = {"error": result.error_message, "exit_code": result.exit_code, "output": result.output_summary}
             answer(arguments, told, lambda console: _show_failure(console, result))
             return 1
-        drafted = (replace(project, name=choose_free(project.name, taken)),)
+        drafted = name_apart([project], taken)
     if declared is None:
         _write(path, write_draft(drafted))
     elif drafted:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import glob
 import shlex
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from pytest_golden.cli.drafting import DraftedProject, choose_path
 from pytest_golden.errors import SettingsError
 from pytest_golden.manifest.model import DeclaredOutput, slug
 from pytest_golden.values.checking import as_mapping
@@ -27,25 +27,14 @@ _SUMS = ("md5sum", "extract_md5sum")
 _OF_FILE = frozenset({"path", "should_exist", "contains", "must_not_contain", *_SUMS})
 
 
-@dataclass(frozen=True, slots=True)
-class TranslatedTest:
-    """One test: what a golden project has of it. `keys` are those beside name, command and outputs, `told` what has no equal."""
-
-    name: str
-    command: tuple[str, ...]
-    outputs: tuple[DeclaredOutput, ...] = ()
-    keys: Mapping[str, Any] = field(default_factory=dict)
-    told: tuple[str, ...] = ()
-
-
-def translate_tests(folder: Path) -> tuple[TranslatedTest, ...]:
+def translate_tests(folder: Path) -> tuple[DraftedProject, ...]:
     """Translate all tests of pytest-workflow below a folder, by their files and in their order.
 
     Raises:
         SettingsError: there are none.
     """
     files = sorted({path for pattern in _PATTERNS for path in folder.glob(pattern) if path.is_file()})
-    found = tuple(_translate(test) for path in files for test in _read_tests(path))
+    found = tuple(_translate(test, folder) for path in files for test in _read_tests(path))
     if not found:
         raise SettingsError(
             f"there are no tests of pytest-workflow (`test*.yml` with `name` and `command`) below {folder}"
@@ -72,7 +61,7 @@ def _split(command: object) -> tuple[str, ...]:
         return ()
 
 
-def _translate(test: Mapping[str, Any]) -> TranslatedTest:
+def _translate(test: Mapping[str, Any], folder: Path) -> DraftedProject:
     told: list[str] = [f"{key}: has no equal" for key in test if key not in _TRANSLATED]
     keys: dict[str, Any] = {"title": test["name"]}
     tags = [slug(tag) for tag in _list_texts(test.get("tags"))]
@@ -99,8 +88,18 @@ def _translate(test: Mapping[str, Any]) -> TranslatedTest:
             for path in absent
         ]
     outputs = [_make_output(file, told) for file in files if file.get("should_exist") is not False]
-    name = slug(test["name"]) or "project"
-    return TranslatedTest(name, _split(test["command"]), tuple(filter(None, outputs)), keys, tuple(told))
+    name, command = slug(test["name"]) or "project", _split(test["command"])
+    return DraftedProject(
+        name,
+        choose_path(command, folder),
+        "command",
+        "a test of pytest-workflow",
+        command,
+        ".",
+        outputs=tuple(filter(None, outputs)),
+        told=tuple(told),
+        keys=keys,
+    )
 
 
 def _make_output(file: Mapping[str, Any], told: list[str]) -> DeclaredOutput | None:

@@ -1,0 +1,151 @@
+"""Translates nf-test's tests of whole pipelines into golden projects; what has no equal here is said. Reads Groovy by its shape only."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.cli.drafting import DraftedProject
+from pytest_golden.errors import SettingsError
+from pytest_golden.manifest.model import DeclaredOutput, slug
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+#: What `golden init --from` is given for it.
+NAME = "nf-test"
+_MOST_CHARACTERS = 1 << 20
+_RESULTS = "results"
+_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))//[^\n]*|/\*.*?\*/", re.DOTALL)
+_PIPELINE = re.compile(r"\bnextflow_pipeline\s*\{")
+_TEST = re.compile(r"""\btest\(\s*(["'])(.+?)\1\s*\)\s*\{""")
+_SCRIPT = re.compile(r"""(?m)^\s*script\s+["'](.+?)["']""")
+_TAG = re.compile(r"""(?m)^\s*tag\s+["'](.+?)["']""")
+_PARAMS = re.compile(r"\bparams\s*\{")
+_PARAM = re.compile(r"(?m)^\s*(\w+)\s*=\s*(.+?)\s*;?\s*$")
+_TEXT = re.compile(r"""(["'])(.*)\1""")
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?|true|false")
+_ASSERT = re.compile(r"\bassert\s+(.+)")
+_PASSES = re.compile(r"workflow\.success|workflow\.exitStatus\s*==\s*0|workflow\.trace\.failed\(\)\.size\(\)\s*==\s*0")
+_FAILS = re.compile(r"workflow\.failed|!\s*workflow\.success")
+_EXISTS = re.compile(r"""(?:path|file)\(\s*["'](.+?)["']\s*\)\.exists\(\)""")
+_PRINTS = re.compile(r"""workflow\.stdout\.contains\(\s*["'](.+?)["']\s*\)|["'](.+?)["']\s+in\s+workflow\.stdout""")
+_OUTPUT_DIR = re.compile(r"\$\{?(?:outputDir|params\.outdir)\}?")
+_PROJECT_DIR = re.compile(r"\$\{?(?:projectDir|baseDir)\}?/?")
+# Of nf-test.config: what it adds to the command of each test.
+_CONFIGURED = {
+    "-profile": re.compile(r"""(?m)^\s*profile\s+["'](.+?)["']"""),
+    "-c": re.compile(r"""(?m)^\s*configFile\s+["'](.+?)["']"""),
+}
+
+
+def translate_tests(folder: Path) -> tuple[DraftedProject, ...]:
+    """Translate all tests of pipelines below a folder, by their files and in their order.
+
+    Raises:
+        SettingsError: there are none.
+    """
+    configured = _read(folder / "nf-test.config")
+    always = [
+        word
+        for option, pattern in _CONFIGURED.items()
+        for found in pattern.findall(configured)[:1]
+        for word in (option, found)
+    ]
+    files = sorted(path for path in folder.glob("**/*.nf.test") if path.is_file())
+    found = tuple(project for path in files for project in _translate_file(path, folder, always))
+    if not found:
+        raise SettingsError(
+            f"there are no tests of pipelines by nf-test (`*.nf.test` with `nextflow_pipeline`) below {folder}"
+        )
+    return found
+
+
+def _translate_file(path: Path, folder: Path, always: list[str]) -> Iterator[DraftedProject]:
+    """Yield the tests of one file; those of single processes, workflows and functions are no pipelines."""
+    text = _read(path)
+    script = _SCRIPT.search(text)
+    if _PIPELINE.search(text) is None or script is None:
+        return
+    place = path.parent if script[1].startswith(".") else folder
+    pipeline = os.path.relpath(os.path.normpath(place / script[1]), folder)
+    tags = _TAG.findall(text.partition("test(")[0])
+    for test in _TEST.finditer(text):
+        yield _translate(test[2], _take_block(text, test.end()), pipeline, tags, always)
+
+
+def _translate(title: str, body: str, pipeline: str, tags: list[str], always: list[str]) -> DraftedProject:
+    told: list[str] = []
+    named = [slug(tag) for tag in (*tags, *_TAG.findall(body))]
+    params = _PARAMS.search(body)
+    args = [*always, *_list_params("" if params is None else _take_block(body, params.end()), told)]
+    given: dict[str, Any] = {"title": title, "tags": list(dict.fromkeys(filter(None, named))), "args": args}
+    given["writes"] = [f"{_RESULTS}/**"] if _RESULTS in args else []
+    outputs = tuple(dict.fromkeys(_read_asserts(body, given, told)))
+    return DraftedProject(
+        slug(title) or "project",
+        pipeline,
+        "nextflow",
+        "a test of nf-test",
+        project_dir="." if "/" in pipeline else None,
+        outputs=outputs,
+        told=tuple(dict.fromkeys(told)),
+        keys={key: value for key, value in given.items() if value},
+    )
+
+
+def _read_asserts(body: str, given: dict[str, Any], told: list[str]) -> Iterator[DeclaredOutput]:
+    """Yield the files that must exist; add what else is asserted to the keys that are given, or to what is told."""
+    for found in _ASSERT.finditer(body):
+        said = found[1].strip().rstrip("},").strip()
+        if exists := _EXISTS.search(said):
+            name = glob.escape(os.path.normpath(_fill_in(exists[1])))
+            # Without a suffix it is most likely a folder.
+            yield DeclaredOutput(name if PurePosixPath(name).suffix else f"{name}/**", compare="exists")
+        elif prints := _PRINTS.search(said):
+            given.setdefault("stdout", {"contains": []})["contains"].append(prints[1] or prints[2])
+        elif _FAILS.search(said):
+            # Nextflow ends with 1 when a task failed.
+            given["expected_outcome"] = "exit_code:1"
+        elif said.startswith("snapshot"):
+            told.append("a snapshot: declare its files in `outputs:`, whose baselines you accept once")
+        elif not _PASSES.search(said):
+            told.append(f"assert {said}: has no equal")
+
+
+def _list_params(block: str, told: list[str]) -> Iterator[str]:
+    """Yield the options of Nextflow for the parameters whose values are plain."""
+    for param in _PARAM.finditer(block):
+        name, value = param[1], param[2]
+        text = _TEXT.fullmatch(value)
+        filled = value if text is None else _fill_in(text[2])
+        if (text is None and _PLAIN.fullmatch(value) is None) or "$" in filled:
+            told.append(f"params.{name} = {value}: give its value in `args:`")
+            continue
+        yield from (f"--{name}", filled)
+
+
+def _fill_in(text: str) -> str:
+    return _PROJECT_DIR.sub("", _OUTPUT_DIR.sub(_RESULTS, text)) or "."
+
+
+def _take_block(text: str, start: int) -> str:
+    """Return what stands between braces, from behind the opening one; to the end if none closes it."""
+    depth = 1
+    for at in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0:
+            return text[start:at]
+    return text[start:]
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return _COMMENT.sub("", file.read(_MOST_CHARACTERS))
+    except OSError:
+        return ""
