@@ -32,14 +32,17 @@ _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|true|false")
 _ASSERT = re.compile(r"\bassert\s+(.+)")
 _PASSES = re.compile(r"workflow\.success|workflow\.exitStatus\s*==\s*0|workflow\.trace\.failed\(\)\.size\(\)\s*==\s*0")
 _FAILS = re.compile(r"workflow\.failed|!\s*workflow\.success")
-_EXISTS = re.compile(r"""(?:path|file)\(\s*["'](.+?)["']\s*\)\.exists\(\)""")
+_FILE = r"""(?:path|file|new File)\(\s*["'](.+?)["']\s*\)"""
+_EXISTS = re.compile(rf"{_FILE}\.exists\(\)")
+_HOLDS = re.compile(rf"""{_FILE}\.text\.contains\(\s*["'](.+?)["']\s*\)""")
 _PRINTS = re.compile(r"""workflow\.stdout\.contains\(\s*["'](.+?)["']\s*\)|["'](.+?)["']\s+in\s+workflow\.stdout""")
 _OUTPUT_DIR = re.compile(r"\$\{?(?:outputDir|params\.outdir)\}?")
 _PROJECT_DIR = re.compile(r"\$\{?(?:projectDir|baseDir)\}?/?")
-# Of nf-test.config: what it adds to the command of each test.
-_CONFIGURED = {
-    "-profile": re.compile(r"""(?m)^\s*profile\s+["'](.+?)["']"""),
-    "-c": re.compile(r"""(?m)^\s*configFile\s+["'](.+?)["']"""),
+# What nf-test.config, a file or a test adds to the command.
+_SETTINGS = {
+    "-profile": re.compile(r"""(?m)^\s*profile\s*=?\s*["'](.+?)["']"""),
+    "-c": re.compile(r"""(?m)^\s*config(?:File)?\s*=?\s*["'](.+?)["']"""),
+    "": re.compile(r"""(?m)^\s*options\s*=?\s*["'](.+?)["']"""),
 }
 
 
@@ -49,13 +52,7 @@ def translate_tests(folder: Path) -> tuple[DraftedProject, ...]:
     Raises:
         SettingsError: there are none.
     """
-    configured = _read(folder / "nf-test.config")
-    always = [
-        word
-        for option, pattern in _CONFIGURED.items()
-        for found in pattern.findall(configured)[:1]
-        for word in (option, found)
-    ]
+    always = _read_settings(_read(folder / "nf-test.config"))
     files = sorted(path for path in folder.glob("**/*.nf.test") if path.is_file())
     found = tuple(project for path in files for project in _translate_file(path, folder, always))
     if not found:
@@ -65,7 +62,7 @@ def translate_tests(folder: Path) -> tuple[DraftedProject, ...]:
     return found
 
 
-def _translate_file(path: Path, folder: Path, always: list[str]) -> Iterator[DraftedProject]:
+def _translate_file(path: Path, folder: Path, always: dict[str, str]) -> Iterator[DraftedProject]:
     """Yield the tests of one file; those of single processes, workflows and functions are no pipelines."""
     text = _read(path)
     script = _SCRIPT.search(text)
@@ -73,16 +70,28 @@ def _translate_file(path: Path, folder: Path, always: list[str]) -> Iterator[Dra
         return
     place = path.parent if script[1].startswith(".") else folder
     pipeline = os.path.relpath(os.path.normpath(place / script[1]), folder)
-    tags = _TAG.findall(text.partition("test(")[0])
+    head = text.partition("test(")[0]
+    always, tags = {**always, **_read_settings(head)}, _TAG.findall(head)
     for test in _TEST.finditer(text):
         yield _translate(test[2], _take_block(text, test.end()), pipeline, tags, always)
 
 
-def _translate(title: str, body: str, pipeline: str, tags: list[str], always: list[str]) -> DraftedProject:
+def _read_settings(text: str) -> dict[str, str]:
+    """Read the options of Nextflow that a text of nf-test sets, with their values; the innermost text counts."""
+    found = ((option, pattern.search(text)) for option, pattern in _SETTINGS.items())
+    return {option: value[1] for option, value in found if value is not None}
+
+
+def _translate(title: str, body: str, pipeline: str, tags: list[str], always: dict[str, str]) -> DraftedProject:
     told: list[str] = []
     named = [slug(tag) for tag in (*tags, *_TAG.findall(body))]
     params = _PARAMS.search(body)
-    args = [*always, *_list_params("" if params is None else _take_block(body, params.end()), told)]
+    settings = {**always, **_read_settings(body)}
+    options = [word for option, value in settings.items() for word in ([option, value] if option else value.split())]
+    args = [
+        *options,
+        *_list_params("" if params is None else _take_block(body, params.end()), told),
+    ]
     given: dict[str, Any] = {"title": title, "tags": list(dict.fromkeys(filter(None, named))), "args": args}
     given["writes"] = [f"{_RESULTS}/**"] if _RESULTS in args else []
     outputs = tuple(dict.fromkeys(_read_asserts(body, given, told)))
@@ -102,10 +111,9 @@ def _read_asserts(body: str, given: dict[str, Any], told: list[str]) -> Iterator
     """Yield the files that must exist; add what else is asserted to the keys that are given, or to what is told."""
     for found in _ASSERT.finditer(body):
         said = found[1].strip().rstrip("},").strip()
-        if exists := _EXISTS.search(said):
-            name = glob.escape(os.path.normpath(_fill_in(exists[1])))
-            # Without a suffix it is most likely a folder.
-            yield DeclaredOutput(name if PurePosixPath(name).suffix else f"{name}/**", compare="exists")
+        output = None if said.startswith("!") else _read_output(said)
+        if output is not None:
+            yield output
         elif prints := _PRINTS.search(said):
             given.setdefault("stdout", {"contains": []})["contains"].append(prints[1] or prints[2])
         elif _FAILS.search(said):
@@ -115,6 +123,20 @@ def _read_asserts(body: str, given: dict[str, Any], told: list[str]) -> Iterator
             told.append("a snapshot: declare its files in `outputs:`, whose baselines you accept once")
         elif not _PASSES.search(said):
             told.append(f"assert {said}: has no equal")
+
+
+def _read_output(said: str) -> DeclaredOutput | None:
+    """Read an assertion on a file: that it exists, or that it holds a text."""
+    if exists := _EXISTS.search(said):
+        name = _name_output(exists[1])
+        # Without a suffix it is most likely a folder.
+        return DeclaredOutput(name if PurePosixPath(name).suffix else f"{name}/**", compare="exists")
+    holds = _HOLDS.search(said)
+    return None if holds is None else DeclaredOutput(_name_output(holds[1]), compare="exists", contains=(holds[2],))
+
+
+def _name_output(path: str) -> str:
+    return glob.escape(os.path.normpath(_fill_in(path)))
 
 
 def _list_params(block: str, told: list[str]) -> Iterator[str]:

@@ -19,9 +19,11 @@ nextflow_pipeline {
     name "Whole pipeline"
     script "../main.nf"
     tag "pipeline"
+    profile "docker"
 
     test("Should run end-to-end") {
         tag "two words"
+        options "-stub -resume"
         when {
             params {
                 input = "${projectDir}/tests/data/simple.csv"
@@ -43,6 +45,8 @@ nextflow_pipeline {
             )
             assert path("$outputDir/native/10x").exists()
             assert file("${outputDir}/total.txt").exists()
+            assert new File("$outputDir/run.txt").text.contains('Illumina 2500')
+            assert !path("$outputDir/gone.txt").exists()
             assert workflow.stdout.contains("3 samples")
         }
     }
@@ -60,7 +64,9 @@ def tests(folder: Path) -> Path:
     (folder / "tests").mkdir()
     (folder / "tests" / "main.nf.test").write_text(TESTS)
     (folder / "tests" / "one.nf.test").write_text('nextflow_process {\n script "x.nf"\n test("one") { }\n}\n')
-    (folder / "nf-test.config").write_text('config {\n    profile "test"\n    configFile "tests/nextflow.config"\n}\n')
+    (folder / "nf-test.config").write_text(
+        'config {\n    profile "test"\n    configFile = "tests/nextflow.config"\n}\n'
+    )
     return folder
 
 
@@ -71,13 +77,14 @@ def test_tests_of_pipelines_become_golden_projects(golden: Golden, tests: Path) 
     assert (whole.name, whole.title, whole.path) == ("Should_run_end-to-end", "Should run end-to-end", "main.nf")
     assert whole.tags == ("pipeline", "two_words")
     assert whole.args == (
-        *("-profile", "test", "-c", "tests/nextflow.config"),
+        *("-profile", "docker", "-c", "tests/nextflow.config", "-stub", "-resume"),
         *("--input", "tests/data/simple.csv", "--outdir", "results", "--url", "https://example.org/a"),
         *("--min_length", "100", "--strict", "true"),
     )
-    assert [(output.path, output.compare) for output in whole.outputs] == [
-        ("results/native/10x/**", "exists"),
-        ("results/total.txt", "exists"),
+    assert [(output.path, output.compare, output.contains) for output in whole.outputs] == [
+        ("results/native/10x/**", "exists", ()),
+        ("results/total.txt", "exists", ()),
+        ("results/run.txt", "exists", ("Illumina 2500",)),
     ]
     assert whole.stdout is not None
     assert whole.stdout.contains == ("3 samples",)
@@ -87,6 +94,7 @@ def test_tests_of_pipelines_become_golden_projects(golden: Golden, tests: Path) 
     assert "params.moment = new Date(): give its value in `args:`" in told
     assert 'params.home = "$HOME/x": give its value in `args:`' in told
     assert "assert workflow.trace.tasks().size() == 3: has no equal" in told
+    assert 'assert !path("$outputDir/gone.txt").exists(): has no equal' in told
     assert "a snapshot: declare its files in `outputs:`, whose baselines you accept once" in told
 
 
