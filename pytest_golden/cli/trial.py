@@ -55,6 +55,7 @@ _PARQUET = b"PAR1"
 _NO_DATA = frozenset(
     {".log", ".err", ".lock", ".pid", ".py", ".r", ".sql", ".sh", ".ipynb", ".toml", ".cfg", ".ini", ".crc"}
 )
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
@@ -207,12 +208,15 @@ def _read_beginning(written: WrittenFiles, path: str) -> bytes:
 
 
 def _has_header(written: WrittenFiles, path: str) -> bool:
-    """Tell whether a table in text begins with names: one of which all cells are names, not numbers."""
+    """Tell whether a table in text begins with names: no numbers, but for years, and for 0, 1, 2 as pandas writes."""
     separator = _SEPARATORS.get(PurePosixPath(path).suffix.lower())
     if separator is None:
         return True
     line = _read_beginning(written, path).partition(b"\n")[0].decode("utf-8", "replace")
-    return not any(_NUMBER.fullmatch(cell.strip(' "\r')) for cell in line.split(separator))
+    cells = [cell.strip(' "\r') for cell in line.split(separator)]
+    numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
+    are_years = len(set(numbers)) == len(numbers) and all(map(_YEAR.fullmatch, numbers))
+    return are_years or cells == [str(number) for number in range(len(cells))]
 
 
 def choose_outputs(

@@ -47,6 +47,7 @@ nextflow_pipeline {
             assert file("${outputDir}/total.txt").exists()
             assert new File("$outputDir/run.txt").text.contains('Illumina 2500')
             assert !path("$outputDir/gone.txt").exists()
+            assert path("/somewhere/else.txt").exists()
             assert workflow.stdout.contains("3 samples")
         }
     }
@@ -95,6 +96,7 @@ def test_tests_of_pipelines_become_golden_projects(golden: Golden, tests: Path) 
     assert 'params.home = "$HOME/x": give its value in `args:`' in told
     assert "assert workflow.trace.tasks().size() == 3: has no equal" in told
     assert 'assert !path("$outputDir/gone.txt").exists(): has no equal' in told
+    assert 'assert path("/somewhere/else.txt").exists(): has no equal' in told
     assert "a snapshot: declare its files in `outputs:`, whose baselines you accept once" in told
 
 
