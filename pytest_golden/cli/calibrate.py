@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _MOST_RUNS = 100
 _INTERRUPTED = 130
+_OF_OTHERS = "numbers of other outputs move in their last digits"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -146,7 +147,7 @@ def _amend(text: str, manifest: Manifest, found: Sequence[ProjectCalibration]) -
             continue
         for position, rules in calibration.rules.items():
             entry = calibration.outputs[position]
-            seen = [f"seen in {each.runs} runs: {told}" for told in _list_seen(calibration, position)]
+            seen = [f"seen in {each.runs} runs: {told}" for told in _list_seen(calibration, position)] or [_OF_OTHERS]
             values = {name: getattr(entry, name) for name in rules}
             amendment = Amendment(places[each.project.name], position, values, seen)
             try:

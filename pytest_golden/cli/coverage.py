@@ -154,19 +154,18 @@ def _tell(found: FloorCoverage) -> list[str]:
     return told
 
 
+def _list_sections(found: FloorCoverage) -> dict[str, tuple[str, ...]]:
+    lists = {"no golden project reads": found.unread, "no output looks at": found.unwatched}
+    return {title: some for title, some in lists.items() if some}
+
+
 def _show(console: Console, found: FloorCoverage) -> None:
-    if found.unread:
-        console.print(styled("no golden project reads:", "bold"))
-    for path in found.unread[:_MOST_SHOWN]:
-        console.print(styled(f"  {show_path(path)}"))
-    if len(found.unread) > _MOST_SHOWN:
-        console.print(styled(f"  and {len(found.unread) - _MOST_SHOWN} more: --json lists all"))
-    if found.unwatched:
-        console.print(styled("no output looks at:", "bold"))
-    for told in found.unwatched[:_MOST_SHOWN]:
-        console.print(styled(f"  {show_path(told)}"))
-    if len(found.unwatched) > _MOST_SHOWN:
-        console.print(styled(f"  and {len(found.unwatched) - _MOST_SHOWN} more: --json lists all"))
+    for title, some in _list_sections(found).items():
+        console.print(styled(f"{title}:", "bold"))
+        for told in some[:_MOST_SHOWN]:
+            console.print(styled(f"  {show_path(told)}"))
+        if len(some) > _MOST_SHOWN:
+            console.print(styled(f"  and {len(some) - _MOST_SHOWN} more: --json lists all"))
     for line in _tell(found):
         console.print(styled(line))
 
@@ -174,11 +173,9 @@ def _show(console: Console, found: FloorCoverage) -> None:
 def _make_page(found: FloorCoverage) -> str:
     from pytest_golden.report.html_page import make_page, tag
 
-    lists = {"No golden project reads": found.unread, "No output looks at": found.unwatched}
     sections = [
-        tag("section", tag("h2", title), tag("ul", *(tag("li", show_path(told)) for told in some)))
-        for title, some in lists.items()
-        if some
+        tag("section", tag("h2", title.capitalize()), tag("ul", *(tag("li", show_path(told)) for told in some)))
+        for title, some in _list_sections(found).items()
     ]
     told = [tag("p", line) for line in _tell(found)]
     body = tag("main", tag("h1", f"Golden coverage: {found.share} %"), *told, *sections)

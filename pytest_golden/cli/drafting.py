@@ -64,7 +64,11 @@ def draft_found(
                 pipeline.runner,
                 f"run by {pipeline.runner}",
                 project_dir=pipeline.project_dir,
-                told=(f"it asks for {', '.join(asked)}: `pass_env` passes what the gate has",) if asked else (),
+                told=(
+                    f"it asks for {', '.join(asked)}: the gate passes that, once you have looked at it; it is tried without",
+                )
+                if asked
+                else (),
                 venv=None if folder is None else find_venv(folder, pipeline.path),
                 keys={
                     **pipeline.keys,

@@ -71,10 +71,12 @@ def find_pipelines(
     found: list[FoundPipeline] = []
     packages: set[str] = set()
     for path in _list_candidates(folder, most_looked_at):
-        one = None if os.path.realpath(path) in known else _recognise(path, folder)
-        if one is not None:
+        one = _recognise(path, folder)
+        if one is None:
+            continue
+        packages.update(one.packages)
+        if os.path.realpath(path) not in known:
             found.append(one)
-            packages.update(one.packages)
             if len(found) == most_found:
                 break
     return tuple(sorted(one for one in found if os.path.realpath((folder / one.path).parent) not in packages))
@@ -150,8 +152,11 @@ def list_asked(file: Path) -> tuple[str, ...]:
 
 
 def list_neighbours(folder: Path, pipeline: FoundPipeline) -> tuple[str, ...]:
-    """List what a pipeline's file names by `../` and that is there, outside of its project's folder; relative to the folder."""
-    file = folder / pipeline.path
+    """List what a pipeline's file names by `../` and that is there, outside of its project's folder; relative to the folder.
+
+    A symlink that leads out of the folder is not listed: who wrote the pipeline must not choose what of the machine it sees.
+    """
+    file, root = folder / pipeline.path, os.path.realpath(folder)
     own = file.parent if pipeline.project_dir is None else folder / pipeline.project_dir
     named = {os.path.normpath(file.parent / word) for word in _ABOVE.findall(_read_script(file) or "")}
     found = sorted(Path(name) for name in named if Path(name).exists())
@@ -159,6 +164,7 @@ def list_neighbours(folder: Path, pipeline: FoundPipeline) -> tuple[str, ...]:
         path
         for path in found
         if path.is_relative_to(folder) and not path.is_relative_to(own) and path not in own.parents
+        if Path(os.path.realpath(path)).is_relative_to(root)
     ]
     outermost = [path for path in beside if not any(other in path.parents for other in beside)]
     return tuple(path.relative_to(folder).as_posix() for path in outermost)

@@ -108,7 +108,7 @@ def calibrate(
 def _spread_tolerance(
     entries: list[DeclaredOutput], rules: dict[int, dict[str, Any]], files: Mapping[str, Path]
 ) -> None:
-    """Give all outputs with computed numbers the tolerance that one of them needs: what moves in one run moves in another file in the next."""
+    """Give all outputs with computed numbers the tolerance that one of them needs: the next run may move others of them."""
     most = max((rule.get(_TOLERANCE, 0.0) for rule in rules.values()), default=0.0)
     for position, entry in enumerate(entries):
         if not most or entry.relative_tolerance or entry.compare == "exists":

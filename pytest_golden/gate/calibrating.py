@@ -2,7 +2,7 @@
 
 The first run has one processor. Later ones have another time (with libfaketime), hash seed, temporary folder and one thread in
 libraries that ask for a number. Both at once would be slow: libfaketime lets the threads of one processor wait for each other.
-libfaketime is an error in some programs, such as for Python's `time.sleep`: a run that ends otherwise with it is repeated without.
+libfaketime breaks some programs, such as Python's `time.sleep`: a run that does not pass with it is repeated without it.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class ProjectCalibration:
     """What came of one project's runs.
 
     `results` are those of the runs. `changed_inputs` are mounts and passed files that changed between the runs: what moves may
-    come from them. `found` is None if they did, or if a run did not end as expected. `failed_by_clock` is the first line of a run that
-    did so with another time only, and was repeated without.
+    come from them. `found` is None if they did, or if a run did not end as expected. `failed_by_clock` is the first line of the
+    failure of a run with another time, which was repeated without.
     """
 
     project: GoldenProjectConfig

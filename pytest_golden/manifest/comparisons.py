@@ -60,7 +60,7 @@ def comparison_by_suffix(path: str) -> str:
 
 
 def holds_data(path: str) -> bool:
-    """Tell by its suffix whether a written file is worth a baseline: tables, JSON, texts for people, pictures, genome data. Logs and models are not."""
+    """Tell by its suffix whether a written file is worth a baseline: a table, JSON, a text, a picture, genome data; no log, code or model."""
     suffix = plain_suffix(path)
     return suffix in _PICTURES_AND_MAPS or (suffix in _BY_SUFFIX and suffix not in _NO_RESULTS)
 

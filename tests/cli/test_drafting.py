@@ -100,7 +100,9 @@ def test_environments_beside_or_above_a_pipeline_are_declared(tmp_path: Path) ->
 def test_a_variable_that_is_asked_for_is_passed(tmp_path: Path) -> None:
     (tmp_path / "etl.yaml").write_text("key: ${STORE_KEY}\n")
     drafted = draft_found([FoundPipeline("etl.yaml", "odibi")], tmp_path)
-    assert drafted[0].told == ("it asks for STORE_KEY: `pass_env` passes what the gate has",)
+    assert drafted[0].told == (
+        "it asks for STORE_KEY: the gate passes that, once you have looked at it; it is tried without",
+    )
     (project,) = parse_manifest(write_draft(drafted), "g.yaml", tmp_path).projects
     assert project.pass_env == ("STORE_KEY",)
 

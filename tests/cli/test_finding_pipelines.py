@@ -78,6 +78,15 @@ def test_a_package_of_dbt_is_no_project_but_an_input(
     assert [(one.path, one.project_dir) for one in find_pipelines(folder)] == found
 
 
+def test_a_package_of_a_declared_project_is_no_project_either(folder: Path) -> None:
+    put(folder, "dbt_project.yml", "tests/dbt_project.yml", "own/dbt_project.yml")
+    (folder / "tests" / "packages.yml").write_text("packages: [{local: ../}]\n")
+    # Nothing is a package of itself.
+    (folder / "own" / "packages.yml").write_text("packages: [{local: ''}, {local: .}]\n")
+    known = {str(folder / "tests" / "dbt_project.yml")}
+    assert [one.path for one in find_pipelines(folder, known=known)] == ["own/dbt_project.yml"]
+
+
 def test_a_package_inside_its_project_stays_there(folder: Path) -> None:
     put(folder, "shop/dbt_project.yml", "shop/local/macros/dbt_project.yml")
     (folder / "shop" / "dependencies.yml").write_text("packages: [{local: local/macros}]\n")
@@ -128,8 +137,11 @@ def test_variables_that_a_pipeline_asks_for_are_listed(
 
 def test_what_a_pipeline_names_beside_its_folder_is_listed(folder: Path) -> None:
     put(folder, "data/raw/a.csv", "lib/x.py", "jobs/daily/own.csv", "jobs/shared.sql")
-    text = "a: ../../data/raw\nb: '../../data/raw/a.csv'\nc: ../shared.sql\nd: ../../gone\ne: ../../../out\nf: ../daily/own.csv\ng: ../..\n"
+    # What leads out of the folder must not be shown to a pipeline that nobody has looked at.
+    (folder / "leads_out").symlink_to(folder.parent)
+    (folder / "leads_in").symlink_to("lib")
+    text = "a: ../../data/raw\nb: '../../data/raw/a.csv'\nc: ../shared.sql\nd: ../../gone\ne: ../../../out\nf: ../daily/own.csv\ng: ../..\nh: ../../leads_out\ni: ../../leads_in/x.py\n"
     (folder / "jobs" / "daily" / "job.yaml").write_text(text)
     found = FoundPipeline("jobs/daily/job.yaml", "odibi")
-    assert list_neighbours(folder, found) == ("data/raw", "jobs/shared.sql")
-    assert list_neighbours(folder, found._replace(project_dir="jobs")) == ("data/raw",)
+    assert list_neighbours(folder, found) == ("data/raw", "jobs/shared.sql", "leads_in/x.py")
+    assert list_neighbours(folder, found._replace(project_dir="jobs")) == ("data/raw", "leads_in/x.py")

@@ -384,3 +384,25 @@ def test_an_interruption_loses_nothing(flows: Path) -> None:
     assert ran.code == 0
     assert "interrupted: 2 pipelines not tried, and declared without outputs" in ran.out
     assert len(load_manifest(flows / "golden_projects.yaml").projects) == 2
+
+
+def test_a_trial_gets_no_secret_that_a_pipeline_asks_for(
+    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOUD_KEY", "hunter2hunter2")
+    (folder / "send.py").write_text(f"{FLOW}    import os; print(os.environ['CLOUD_KEY'])\n")
+    told = " ".join(golden("init", "--yes").out.split())
+    assert "it asks for CLOUD_KEY: the gate passes that, once you have looked at it; it is tried without" in told
+    assert "it did not pass: exit code 1, expected 0: KeyError: 'CLOUD_KEY'" in told
+    (project,) = load_manifest(folder / "golden_projects.yaml").projects
+    assert project.pass_env == ("CLOUD_KEY",)
+
+
+def test_an_engine_that_is_missing_stands_in_the_comment(
+    golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    (folder / "dvc.yaml").write_text("stages: {}\n")
+    assert golden("init", "--yes").code == 0
+    text = (folder / "golden_projects.yaml").read_text()
+    assert "# run by dvc; when tried it did not pass: `dvc` is not on PATH" in text

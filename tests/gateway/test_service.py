@@ -654,6 +654,7 @@ def test_data_that_the_engine_tracks_beside_git_is_seen(
         "data/raw.csv.dvc": "outs:\n- path: raw.csv\n- path: parts\n- path: ../../outside.csv\n",
         "broken.dvc": "outs: [{path: [\n",
         "odd.dvc": "outs: text\n",
+        "nameless.dvc": "outs: [{md5: 1}]\n",
     }
     for name, text in {**files, "data/raw.csv": "", "data/parts/one.csv": "", "data/yesterday.csv": ""}.items():
         (project_dir / name).parent.mkdir(exist_ok=True, parents=True)

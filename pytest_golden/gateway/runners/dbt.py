@@ -61,7 +61,8 @@ def list_local_packages(file: Path) -> tuple[Path, ...]:
         except (OSError, ValueError, yaml.YAMLError):
             continue
         found += [as_mapping(entry).get("local") for entry in list_of(document, "packages")]
-    return tuple(Path(os.path.normpath(file.parent / local)) for local in found if isinstance(local, str))
+    named = (Path(os.path.normpath(file.parent / local)) for local in found if isinstance(local, str))
+    return tuple(package for package in named if package != file.parent)
 
 
 def _find_folder(file: Path) -> Path:

@@ -57,8 +57,8 @@ def list_data(folder: Path, tracked: Collection[str]) -> Iterator[str]:
         place = Path(path).parent / str(as_mapping(document).get("wdir") or "")
         for out in list_of(document, "outs"):
             name = os.path.normpath(place / str(as_mapping(out).get("path") or ""))
-            # Data outside of the folder is in no view of it.
-            if not name.startswith(("/", os.pardir)):
+            # Data outside of the folder is in no view of it, and an entry without a path names none.
+            if name != "." and not name.startswith(("/", os.pardir)):
                 yield name
 
 
