@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.gateway.runners.choice import find_runner, list_runners
-from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
+from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError, read_regular
 from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS
 from pytest_golden.history.unchanged_paths import is_test
 from pytest_golden.manifest.model import GoldenProjectConfig
@@ -134,11 +134,8 @@ def _look_into(script: Path, folder: Path) -> FoundPipeline | None:
 
 
 def _read_script(path: Path) -> str | None:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(_MOST_OF_SCRIPT).decode("utf-8", "replace")
-    except OSError:
-        return None
+    content = read_regular(path, _MOST_OF_SCRIPT)
+    return None if content is None else content.decode("utf-8", "replace")
 
 
 def list_asked(file: Path) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli.drafting import DraftedProject
 from pytest_golden.errors import SettingsError
+from pytest_golden.gateway.runners.runner import read_regular
 from pytest_golden.manifest.model import DeclaredOutput, slug
 
 if TYPE_CHECKING:
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 
 #: What `golden init --from` is given for it.
 NAME = "nf-test"
-_MOST_CHARACTERS = 1 << 20
+_LONGEST_LINE = 2_000
 _RESULTS = "results"
-_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))(?://[^\n]*|/\*.*?(?:\*/|\Z))", re.DOTALL)
 _PIPELINE = re.compile(r"\bnextflow_pipeline\s*\{")
 _TEST = re.compile(r"""\btest\(\s*(["'])(.+?)\1\s*\)\s*\{""")
-_SCRIPT = re.compile(r"""(?m)^\s*script\s+["'](.+?)["']""")
-_TAG = re.compile(r"""(?m)^\s*tag\s+["'](.+?)["']""")
+_SCRIPT = re.compile(r"""(?m)^[ \t]*script\s+["'](.+?)["']""")
+_TAG = re.compile(r"""(?m)^[ \t]*tag\s+["'](.+?)["']""")
 _PARAMS = re.compile(r"\bparams\s*\{")
-_PARAM = re.compile(r"(?m)^\s*(\w+)\s*=\s*(.+?)\s*;?\s*$")
+_PARAM = re.compile(r"(?m)^[ \t]*(\w+)[ \t]*=[ \t]*(.+?)[ \t]*;?[ \t]*$")
 _TEXT = re.compile(r"""(["'])(.*)\1""")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|true|false")
 _ASSERT = re.compile(r"\bassert\s+(.+)")
@@ -40,9 +41,9 @@ _OUTPUT_DIR = re.compile(r"\$\{?(?:outputDir|params\.outdir)\}?")
 _PROJECT_DIR = re.compile(r"\$\{?(?:projectDir|baseDir)\}?/?")
 # What nf-test.config, a file or a test adds to the command.
 _SETTINGS = {
-    "-profile": re.compile(r"""(?m)^\s*profile\s*=?\s*["'](.+?)["']"""),
-    "-c": re.compile(r"""(?m)^\s*config(?:File)?\s*=?\s*["'](.+?)["']"""),
-    "": re.compile(r"""(?m)^\s*options\s*=?\s*["'](.+?)["']"""),
+    "-profile": re.compile(r"""(?m)^[ \t]*profile\s*=?\s*["'](.+?)["']"""),
+    "-c": re.compile(r"""(?m)^[ \t]*config(?:File)?\s*=?\s*["'](.+?)["']"""),
+    "": re.compile(r"""(?m)^[ \t]*options\s*=?\s*["'](.+?)["']"""),
 }
 
 
@@ -72,8 +73,9 @@ def _translate_file(path: Path, folder: Path, always: dict[str, str]) -> Iterato
     pipeline = os.path.relpath(os.path.normpath(place / script[1]), folder)
     head = text.partition("test(")[0]
     always, tags = {**always, **_read_settings(head)}, _TAG.findall(head)
-    for test in _TEST.finditer(text):
-        yield _translate(test[2], _take_block(text, test.end()), pipeline, tags, always)
+    tests = list(_TEST.finditer(text))
+    for test, end in zip(tests, [*(test.start() for test in tests[1:]), len(text)], strict=False):
+        yield _translate(test[2], _take_block(text[test.end() : end]), pipeline, tags, always)
 
 
 def _read_settings(text: str) -> dict[str, str]:
@@ -90,7 +92,7 @@ def _translate(title: str, body: str, pipeline: str, tags: list[str], always: di
     options = [word for option, value in settings.items() for word in ([option, value] if option else value.split())]
     args = [
         *options,
-        *_list_params("" if params is None else _take_block(body, params.end()), told),
+        *_list_params("" if params is None else _take_block(body[params.end() :]), told),
     ]
     given: dict[str, Any] = {"title": title, "tags": list(dict.fromkeys(filter(None, named))), "args": args}
     given["writes"] = [f"{_RESULTS}/**"] if _RESULTS in args else []
@@ -159,19 +161,17 @@ def _fill_in(text: str) -> str:
     return _PROJECT_DIR.sub("", _OUTPUT_DIR.sub(_RESULTS, text)) or "."
 
 
-def _take_block(text: str, start: int) -> str:
-    """Return what stands between braces, from behind the opening one; to the end if none closes it."""
+def _take_block(text: str) -> str:
+    """Return what stands before the brace that closes a block; all if none does."""
     depth = 1
-    for at in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[at], 0)
+    for at, sign in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(sign, 0)
         if depth == 0:
-            return text[start:at]
-    return text[start:]
+            return text[:at]
+    return text
 
 
 def _read(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return _COMMENT.sub("", file.read(_MOST_CHARACTERS))
-    except OSError:
-        return ""
+    """Return the beginning of a file without its comments; the end of a line that is very long is left out."""
+    text = (read_regular(path) or b"").decode("utf-8", "replace")
+    return "\n".join(line[:_LONGEST_LINE] for line in _COMMENT.sub("", text).splitlines())

@@ -659,7 +659,9 @@ def test_data_that_the_engine_tracks_beside_git_is_seen(
     for name, text in {**files, "data/raw.csv": "", "data/parts/one.csv": "", "data/yesterday.csv": ""}.items():
         (project_dir / name).parent.mkdir(exist_ok=True, parents=True)
         (project_dir / name).write_text(text)
-    track(project_dir.parent, *(f"project/{name}" for name in files))
+    (project_dir / "endless.dvc").symlink_to("/dev/zero")
+    (project_dir / "deep.dvc").write_text("[" * 20_000)
+    track(project_dir.parent, *(f"project/{name}" for name in (*files, "endless.dvc", "deep.dvc")))
     command = ("find", "data", "-name", "*.csv")
     project = GoldenProjectConfig("data", "project/dvc.yaml", runner="dvc", command=command)
     outcome = run_guarded(open_gateway(), project)

@@ -8,9 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from pytest_golden.gateway.runners.runner import Runner, find_tool_python
+from pytest_golden.gateway.runners.runner import Runner, find_tool_python, load_yaml
 from pytest_golden.trajectory.readers.engine_reports import (
     ReportReader,
     list_of,
@@ -54,13 +52,8 @@ def _environment(pipeline: PipelineFile) -> Mapping[str, str]:
 
 def list_local_packages(file: Path) -> tuple[Path, ...]:
     """List the folders that a project names as packages by `local:`, whether they are there or not."""
-    found = []
-    for name in ("packages.yml", "dependencies.yml"):
-        try:
-            document = yaml.safe_load(file.with_name(name).read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError):
-            continue
-        found += [as_mapping(entry).get("local") for entry in list_of(document, "packages")]
+    documents = [load_yaml(file.with_name(name)) for name in ("packages.yml", "dependencies.yml")]
+    found = [as_mapping(entry).get("local") for document in documents for entry in list_of(document, "packages")]
     named = (Path(os.path.normpath(file.parent / local)) for local in found if isinstance(local, str))
     return tuple(package for package in named if package != file.parent)
 

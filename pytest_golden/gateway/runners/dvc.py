@@ -7,9 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
-
-from pytest_golden.gateway.runners.runner import Runner, find_tool_python
+from pytest_golden.gateway.runners.runner import Runner, find_tool_python, load_yaml
 from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks, list_of
 from pytest_golden.values.checking import as_mapping
 
@@ -50,10 +48,7 @@ def list_data(folder: Path, tracked: Collection[str]) -> Iterator[str]:
     for path in tracked:
         if not path.endswith(".dvc"):
             continue
-        try:
-            document = yaml.safe_load((folder / path).read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError):
-            continue
+        document = load_yaml(folder / path)
         place = Path(path).parent / str(as_mapping(document).get("wdir") or "")
         for out in list_of(document, "outs"):
             name = os.path.normpath(place / str(as_mapping(out).get("path") or ""))

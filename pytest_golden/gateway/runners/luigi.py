@@ -12,7 +12,7 @@ _CHILD = Path(__file__).with_name("luigi_child.py")
 # A task that only requires others is what people start, if it needs no parameter.
 _WRAPPER = re.compile(r"^class (\w+)\((?:luigi\.)?WrapperTask\):\n((?:[ \t]+.*\n|\s*\n)*)", re.MULTILINE)
 _NAMESPACE = re.compile(r"^\s+task_namespace = ['\"]([\w.]+)['\"]", re.MULTILINE)
-_OPEN_PARAMETER = re.compile(r"= (?:luigi\.)?\w*Parameter\((?!.*\bdefault\b)", re.MULTILINE)
+_OPEN_PARAMETER = re.compile(r"= (?:luigi\.)?\w*Parameter\((?!.{0,500}\bdefault\b)", re.MULTILINE)
 
 
 def _find_task(text: str) -> tuple[str, ...] | None:

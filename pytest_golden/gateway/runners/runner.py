@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from pytest_golden.gateway.content import SCRIPT_HEAD_BYTES, read_shebang
 from pytest_golden.gateway.model import Problem
@@ -59,8 +62,8 @@ class Runner:
     `is_incremental` means that it leaves out what is done already. `list_data` is as in `RunnerCommand`.
     `is_sure` means that every recognised file is a pipeline, so that `golden init` declares it. `find_in_script` returns the `args:` of
     a project from the text of a Python script that is certainly a pipeline of this engine, else None. `find_folder` returns the folder
-    from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines. `golden doctor` shows the versions of `distributions`; a name that ends in `-`
-    stands for all that begin so.
+    from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines.
+    `golden doctor` shows the versions of `distributions`; a name that ends in `-` stands for all that begin so.
     """
 
     name: str
@@ -153,6 +156,24 @@ def find_above_package(file: Path) -> Path:
 def name_module(pipeline: PipelineFile) -> str:
     """Return the name under which a pipeline's Python file is imported from its project's folder."""
     return ".".join(pipeline.file.relative_to(pipeline.project_dir).with_suffix("").parts)
+
+
+def read_regular(file: Path, most_bytes: int = _BEGINNING_BYTES) -> bytes | None:
+    """Return the first bytes of a regular file; None for a symlink, a pipe or a device, and for what cannot be read."""
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as stream:
+            return stream.read(most_bytes) if stat.S_ISREG(os.fstat(handle).st_mode) else None
+    except OSError:
+        return None
+
+
+def load_yaml(file: Path) -> Any:
+    """Return what a YAML file of an engine holds; None if there is none that can be read, whatever a change wrote there."""
+    try:
+        return yaml.safe_load(read_regular(file) or b"")
+    except (ValueError, RecursionError, yaml.YAMLError):
+        return None
 
 
 def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:

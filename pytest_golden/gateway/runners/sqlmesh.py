@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 _EVALUATED = re.compile(r"\[(\d+)/\d+\]\s+(\S+)\s+\[(.*?)\]\s+([\d.]+)s")
 # The configuration may be a script.
-_CONFIG = re.compile(
-    r"^(?:from|import) sqlmesh\b.*^config\s*(?::[^=\n]*)?=\s*(?:\w+\.)?Config\(", re.MULTILINE | re.DOTALL
-)
+_IMPORT = re.compile(r"^(?:from|import) sqlmesh\b", re.MULTILINE)
+_CONFIG = re.compile(r"^config[ \t]*(?::[^=\n]*)?=[ \t]*(?:\w+\.)?Config\(", re.MULTILINE)
 _FENCE = "```"
 # Its package cannot be run by `python -m`.
 _START = "import sys; from sqlmesh.cli.main import cli; sys.argv[0] = 'sqlmesh'; cli()"
@@ -76,7 +75,7 @@ RUNNERS = (
         is_incremental=True,
         program="sqlmesh",
         is_sure=True,
-        find_in_script=lambda text: () if _CONFIG.search(text) else None,
+        find_in_script=lambda text: () if _IMPORT.search(text) and _CONFIG.search(text) else None,
         distributions=("sqlmesh",),
     ),
 )
