@@ -25,7 +25,6 @@ from rich.text import Text
 from pytest_golden.cli.options import (
     add_options,
     find_person,
-    get_project,
     is_person,
     locate_manifest,
     open_store,
@@ -86,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_combinations(arguments)
     path = locate_manifest(read_command_settings(arguments))
     manifest = load_manifest(path)
-    projects = [get_project(manifest, name) for name in dict.fromkeys(arguments.names)]
+    projects = [manifest.get_project(name) for name in dict.fromkeys(arguments.names)]
     if arguments.rerun:
         return _rerun(path, projects)
     with ExitStack() as stack:
@@ -277,7 +276,7 @@ def _review(arguments: argparse.Namespace, manifest: Manifest, waiting: WaitingO
     for run, proposal in proposed:
         if proposal is None:
             continue
-        project = get_project(manifest, run.project)
+        project = manifest.get_project(run.project)
         _show(console, run, [output for output in run.outputs if output.path in proposal.paths])
         console.print(styled(f"proposed by {proposal.who}: {proposal.reason}"))
         answer = _ask("accept this? [y/N] ").strip().lower()

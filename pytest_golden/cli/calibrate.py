@@ -14,7 +14,7 @@ from difflib import unified_diff
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.options import add_options, get_project, locate_manifest, read_command_settings, read_limit, say
+from pytest_golden.cli.options import add_options, locate_manifest, read_command_settings, read_limit, say
 from pytest_golden.cli.screen import open_console, print_json, print_list, show_status, styled
 from pytest_golden.compare.noise import KnownMovements
 from pytest_golden.errors import SettingsError
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _choose(manifest: Manifest, names: Sequence[str]) -> tuple[GoldenProjectConfig, ...]:
-    chosen = tuple(get_project(manifest, name) for name in dict.fromkeys(names)) or manifest.projects
+    chosen = tuple(manifest.get_project(name) for name in dict.fromkeys(names)) or manifest.projects
     without = list_uncalibrated(chosen)
     if names and without:
         told = f"{name_some(without, 5)} declares no output that is compared with a baseline"

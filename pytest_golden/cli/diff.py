@@ -194,10 +194,7 @@ def _read_base(manifest: Path, base: BaseCommit, tree: BaseWorktree, checkout: P
 def _choose(arguments: argparse.Namespace, declared: Manifest, there: Manifest) -> list[str]:
     known = [project.name for manifest in (declared, there) for project in manifest.projects if project.outputs]
     if arguments.names:
-        return [
-            name if name in known else options.get_project(declared, name).name
-            for name in dict.fromkeys(arguments.names)
-        ]
+        return [name if name in known else declared.get_project(name).name for name in dict.fromkeys(arguments.names)]
     return list(dict.fromkeys(known))
 
 

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.settings import GoldenSettings
     from pytest_golden.storage.store import Store
 
 
-_MOST_NAMED = 10
 # The names that commands give to the gate's options.
 _FLAGS = {"golden_manifest": "manifest", "golden_store": "store", "golden_attest": "attest"}
 _BEGINNING = "run `pytest --golden`, or log an intent with `golden journal log-intent`"
@@ -143,22 +141,6 @@ def refusing_values(told: str = "") -> Iterator[None]:
         yield
     except ValueError as error:
         raise SettingsError(f"{told}{error}") from None
-
-
-def get_project(manifest: Manifest, name: str) -> GoldenProjectConfig:
-    """Get a project by its name.
-
-    Raises:
-        SettingsError: no project has this name; the message suggests the nearest one.
-    """
-    project = manifest.find_project(name)
-    if project is not None:
-        return project
-    names = [project.name for project in manifest.projects]
-    more = len(names) - _MOST_NAMED
-    declared = f"declared are {', '.join(names[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
-    hint = suggest_name(name, names, declared if names else "none is declared")
-    raise SettingsError(f"no golden project is called {name!r} in {manifest.path}; {hint}")
 
 
 def suggest_name(name: str, known: Collection[str], otherwise: str = "`golden history` lists all") -> str:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from pytest_golden.cli.check import make_plan
-from pytest_golden.cli.options import add_options, get_project, locate_manifest, read_command_settings, say
+from pytest_golden.cli.options import add_options, locate_manifest, read_command_settings, say
 from pytest_golden.cli.screen import STATUS_STYLES, open_console, print_json, print_list, show_status, styled
 from pytest_golden.clock import new_id
 from pytest_golden.compare.baselines import find_baselines_folder
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError("--shell cannot be used with --json or --keep: a shell has no result and keeps nothing")
     path = locate_manifest(settings)
     manifest = load_manifest(path)
-    project = get_project(manifest, arguments.name)
+    project = manifest.get_project(arguments.name)
     if arguments.shell:
         return open_shell(project, manifest.workspace_root, settings)
     if arguments.keep:

@@ -110,20 +110,21 @@ class WaitingOutputs:
         """
         return self._folder.read_proposal(name)
 
-    def propose(self, project: GoldenProjectConfig, paths: Collection[str], reason: str, who: str) -> None:
-        """Leave for a person what somebody who is none would accept.
+    def propose(self, project: GoldenProjectConfig, paths: Collection[str], reason: str, who: str) -> tuple[str, ...]:
+        """Leave for a person what somebody who is none would accept; return the paths of the outputs.
 
         Raises:
             BaselineError: nothing waits, the reason is no sentence, or the proposal cannot be written.
         """
         chosen = self.choose(project, paths)[1]
+        named = tuple(output.path for output in chosen)
         try:
-            named = tuple(output.path for output in chosen)
             self._folder.propose(project.name, Proposal(redact(check_reason(reason)), utc_now(), named, who))
         except OSError as error:
             raise BaselineError(
                 f"the proposal for {project.name} cannot be written: {error.strerror or error}"
             ) from None
+        return named
 
     def accept(
         self, project: GoldenProjectConfig, paths: Collection[str], reason: str, who: str

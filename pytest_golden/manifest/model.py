@@ -14,11 +14,12 @@ from functools import wraps
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from pytest_golden.errors import SettingsError
 from pytest_golden.manifest import kinds, value_kinds
 from pytest_golden.manifest.comparisons import COMPARISONS
 from pytest_golden.manifest.kinds import TEXT, as_key, declared, list_of, one_of, record_of, table_of
 from pytest_golden.manifest.rules import find_conflicts, find_output_conflicts
-from pytest_golden.manifest.units import ExpectedOutcome
+from pytest_golden.manifest.units import ExpectedOutcome, show
 from pytest_golden.values.json_form import FrozenDict
 from pytest_golden.values.shape import Shape, form
 
@@ -29,6 +30,7 @@ _Value = TypeVar("_Value")
 
 # A table in a database whose file is larger is kept as a profile, unless its entry says otherwise.
 _LARGEST_WHOLE_BYTES = 50_000_000
+_MOST_NAMED = 10
 
 
 def refuse_wrong_arguments(value_type: type[_Value]) -> type[_Value]:
@@ -477,6 +479,22 @@ class Manifest(Shape):
     def find_project(self, name: str) -> GoldenProjectConfig | None:
         """Find a project by its name."""
         return next((project for project in self.projects if project.name == name), None)
+
+    def get_project(self, name: str) -> GoldenProjectConfig:
+        """Get a project by its name.
+
+        Raises:
+            SettingsError: no project has this name; the message suggests the nearest one.
+        """
+        project = self.find_project(name)
+        if project is not None:
+            return project
+        names = [project.name for project in self.projects]
+        more = len(names) - _MOST_NAMED
+        declared = f"declared are {', '.join(names[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
+        near = kinds.suggest(name, names)
+        hint = f"did you mean {near!r}?" if near else declared if names else "none is declared"
+        raise SettingsError(f"no golden project is called {show(name)} in {self.path}; {hint}")
 
     def list_passed(self) -> frozenset[str]:
         """Return the names of all variables that projects are passed."""

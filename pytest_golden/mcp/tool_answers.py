@@ -164,6 +164,7 @@ def describe_answers() -> Mapping[str, Mapping[str, Any]]:
             JournalEntry, "entry_id", "assessment", entry_id=str, expectations=list_of(expectation)
         ),
         "add_signal": model_of(Signal, "id", "entry_id", "expectation_id", "routed_by"),
+        "propose_acceptance": create_model("Proposed", project=(str, ...), outputs=(list[str], ...), next=(str, ...)),
         "review_journal": create_model("Entries", entries=(list_of(entry), ...)),
         "search_lessons": create_model("Lessons", lessons=(list_of(lesson), ...)),
         "recall": create_model("Recollection", recall_id=(str | None, ...), recalled=(list_of(recalled), ...)),

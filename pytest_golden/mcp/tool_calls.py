@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 # `explain_failure` gives the details of one project, with what is known now; colours are for people.
 _NOT_IN_STATUS = frozenset({"steps", "trajectory", "output_colours", "known"})
 _TABLE = frozenset({"table"})
+_CONFIRM = (
+    "nothing is accepted yet: a person confirms it with `golden accept --pending`, or on the page of `golden serve`"
+)
 # The entries of a list come without these.
 _NOT_LISTED = frozenset({"signals", "history"})
 
@@ -48,6 +51,17 @@ def add_signal(place: Workplace, caller: Caller, given: tools.AddSignal) -> dict
     check_free_name(given.source)
     journal = place.services().journal
     return journal.add_signal(**given.model_dump(), agent_id=caller.agent, session_key=caller.session).to_dict()
+
+
+def propose_acceptance(place: Workplace, caller: Caller, given: tools.ProposeAcceptance) -> dict[str, Any]:
+    """Leave for a person what the caller would accept."""
+    # Few agents ask for it, and it compares tables.
+    from pytest_golden.gate.waiting_outputs import open_waiting
+
+    manifest = load_manifest(place.manifest)
+    project = manifest.get_project(given.project)
+    outputs = open_waiting(manifest).propose(project, given.outputs or (), given.reason, caller.agent)
+    return {"project": project.name, "outputs": list(outputs), "next": _CONFIRM}
 
 
 def review_journal(place: Workplace, caller: Caller, given: tools.ReviewJournal) -> dict[str, Any]:

@@ -41,6 +41,8 @@ The journal records what you intended to do and whether it worked:
 thing that can be observed, with expires_minutes, and with a match_hint of keys that the answering signal will contain, such as {"source": "ci", "sha": "..."}.
 3. When you learn something that answers an expectation: call `add_signal` with your own source name and the same keys in data. Never report what you did not see.
 
+If a project is red because its output changed as your task demands, `propose_acceptance` asks a person to accept the new output. You cannot accept it.
+
 Do not log trifles: reading files, searching, formatting, running a test while you work, or steps of work that is already logged. Log one entry for each piece \
 of work that a colleague would want to know about next week. Write no secrets: they are redacted."""
 _READ_ONLY = "This server is read-only: it was started with --read-only."
@@ -129,6 +131,17 @@ class AddSignal(Arguments):
     data: dict[str, Any] | None = Field(None, description="Keys to compare with a match_hint.")
     external_id: str | None = Field(None, description="The source's own id of this signal; the same id counts once.")
     entry_id: str | None = Field(None, description="The entry that it concerns, if you know it.")
+
+
+class ProposeAcceptance(Arguments):
+    """Propose that outputs of a project's last red run become its baselines. Nothing changes until a person confirms it.
+
+    Only when the new output is right and the baseline is out of date, never to make a failure go away.
+    """
+
+    project: str = Field(description="The golden project's name.")
+    reason: str = Field(description="Why the new output is right, in one sentence for the person who decides.")
+    outputs: list[str] | None = Field(None, description="The paths of the outputs (default: all that wait).")
 
 
 class ReviewJournal(Arguments):
@@ -259,6 +272,7 @@ TOOLS: Mapping[str, GoldenTool] = {
         GoldenTool("log_intent", "Log an intent", LogIntent, is_writer=True),
         GoldenTool("log_outcome", "Log an outcome", LogOutcome, is_writer=True),
         GoldenTool("add_signal", "Add a signal", AddSignal, is_writer=True),
+        GoldenTool("propose_acceptance", "Propose new baselines", ProposeAcceptance, is_writer=True),
         GoldenTool("review_journal", "Review the journal", ReviewJournal),
         GoldenTool("search_lessons", "Search lessons", SearchLessons),
         GoldenTool("recall", "Recall", Recall),

@@ -73,7 +73,7 @@ def test_clients_of_both_protocols_call_tools_on_loopback(serve: Serve) -> None:
     for mode in MODES:
         with talk_to(served.url, mode=mode) as one, talk_to(served.url, mode=mode) as other:
             for talk in (one, other):
-                assert len(talk.tools()) == 9
+                assert len(talk.tools()) == 10
                 talk.ask("log_intent", intent="a")
                 talk.ask("log_intent", intent="b")
             sessions |= {entry["session_key"] for entry in one.ask("review_journal")["entries"]}

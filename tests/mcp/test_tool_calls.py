@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import pytest_golden.storage.schema  # noqa: F401
+from pytest_golden.cli.main import main
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.mcp.tool_server import make_server
 from pytest_golden.mcp.workplace import CallerOptions, Workplace
@@ -28,7 +31,7 @@ def recorded(workspace: object, pytester: pytest.Pytester, monkeypatch: pytest.M
     monkeypatch.chdir(pytester.path)
     project = Workspace(pytester)
     project.declare({"name": "fine"}, {"name": "broken", "script": STEPS + FAILS}, {"name": "a_left_out"})
-    assert project.run("-k", "not left_out").ret == 1
+    assert project.run_apart("-k", "not left_out").ret == 1
     store_file, manifest = project.path / ".golden" / "golden.db", project.path / "golden_projects.yaml"
     with Workplace(lambda: Store.open(store_file), manifest, is_read_only=True) as place:
         server = make_server(place, CallerOptions())
@@ -79,6 +82,53 @@ def test_where_nothing_was_run_the_projects_are_told_all_the_same(talk: Talk) ->
 def test_without_a_manifest_its_place_is_told(place: Workplace, talk: Talk) -> None:
     place.manifest.unlink()
     assert "golden_projects.yaml: there is no such file" in talk.refusal("list_golden_projects")
+
+
+@pytest.fixture
+def red(workspace: object, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Talk]:
+    """A client called `tess` where two outputs of `sales` differ from their baselines."""
+    monkeypatch.chdir(pytester.path)
+    project = Workspace(pytester)
+    project.declare(
+        {"name": "sales", "script": "echo 2 > a.txt; echo 2 > b.txt", "outputs": [{"path": "a.txt"}, {"path": "b.txt"}]}
+    )
+    baselines = pytester.path / "golden_baselines" / "sales"
+    baselines.mkdir(parents=True)
+    for name in ("a.txt", "b.txt"):
+        (baselines / name).write_text("1\n")
+    assert project.run_apart().ret == 1
+    store_file = project.path / ".golden" / "golden.db"
+    with (
+        Workplace(lambda: Store.open(store_file), project.path / "golden_projects.yaml") as place,
+        talk_to(make_server(place, CallerOptions())) as talk,
+    ):
+        yield talk
+
+
+def test_what_an_agent_proposes_waits_for_a_person(red: Talk, capsys: pytest.CaptureFixture[str]) -> None:
+    told = red.ask("propose_acceptance", project="sales", reason="two is right", outputs=["a.txt"])
+    assert (told["project"], told["outputs"]) == ("sales", ["a.txt"])
+    assert "golden accept --pending" in told["next"]
+    assert Path("golden_baselines/sales/a.txt").read_text() == "1\n"
+    assert main(["accept", "--json"]) == 0
+    (waits,) = json.loads(capsys.readouterr().out)["projects"]
+    assert [one["path"] for one in waits["outputs"]] == ["a.txt", "b.txt"]
+    assert {**waits["proposal"], "at": None} == {
+        "schema_version": 1,
+        "at": None,
+        "paths": ["a.txt"],
+        "reason": "two is right",
+        "who": "tess",
+    }
+
+
+def test_a_proposal_that_names_nothing_that_waits_is_refused(red: Talk) -> None:
+    assert "did you mean 'sales'" in red.refusal("propose_acceptance", project="sale", reason="right")
+    assert "c.txt of sales does not wait" in red.refusal(
+        "propose_acceptance", project="sales", reason="right", outputs=["c.txt"]
+    )
+    assert "say in a sentence" in red.refusal("propose_acceptance", project="sales", reason=" ")
+    assert red.ask("propose_acceptance", project="sales", reason="right")["outputs"] == ["a.txt", "b.txt"]
 
 
 @pytest.fixture

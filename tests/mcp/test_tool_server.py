@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from tests.mcp.conftest import MakeServer
     from tests.mcp.talking import Talk
 
-WRITERS = ("log_intent", "log_outcome", "add_signal")
+WRITERS = ("log_intent", "log_outcome", "add_signal", "propose_acceptance")
 ARGUMENTS = {
     "log_intent": (["intent"], ["intent_type", "job_id", "parent_id"]),
     "log_outcome": (["entry_id", "result"], ["notes", "actions", "expectations"]),
     "add_signal": (["source", "signal_type", "summary"], ["data", "external_id", "entry_id"]),
+    "propose_acceptance": (["project", "reason"], ["outputs"]),
     "review_journal": ([], ["filter", "intent_type", "limit"]),
     "search_lessons": (["query"], ["limit"]),
     "recall": (["text"], ["project", "limit"]),
@@ -40,7 +41,7 @@ ARGUMENTS = {
 }
 
 
-def test_the_nine_tools_take_what_they_are_said_to_take(talk: Talk) -> None:
+def test_the_tools_take_what_they_are_said_to_take(talk: Talk) -> None:
     tools = talk.tools()
     assert list(tools) == list(ARGUMENTS)
     for name, (required, optional) in ARGUMENTS.items():
