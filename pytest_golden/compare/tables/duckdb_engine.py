@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_MEMORY_BYTES = 640_000_000
+MEMORY_BYTES = 640_000_000
 _THREADS = min(os.cpu_count() or 1, 4)
 _ROWS_AT_ONCE = 2000
 # Older versions do not know all of these, and then have nothing to switch off.
 _SETTINGS = (
-    f"memory_limit = '{_MEMORY_BYTES}B'",
+    f"memory_limit = '{MEMORY_BYTES}B'",
     f"threads = {_THREADS}",
     "autoinstall_known_extensions = false",
     "autoload_known_extensions = false",

@@ -33,6 +33,7 @@ _MOST_PLACES = 50
 _MOST_HELD = 1_000_000
 _LONGEST_CELL = 300
 _MOST_PLACE_COLUMNS = 8
+_WORD_BITS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +71,32 @@ def join_rows(comparison: Comparison, pairing: Pairing, pairs: Sequence[Pair]) -
         f" LIMIT {here.rows + baseline.rows + 1}"
     )
     flags = [f"d{at}" for at in range(len(pairs))]
-    is_told = f"(h IS NULL OR t IS NULL OR {any_of(flags)})"
     kept = [f"k{at}" for at in range(len(keys))]
-    named = [f"CASE WHEN e THEN {name} END AS {name}" for name in ("h", "t", *kept)]
-    named += [f"coalesce(h AND t AND {flag}, false) AS {flag}" for flag in flags]
+    packed = [*("h", "t"), *(f"(h AND t AND {flag})" for flag in flags)]
+    words = [_pack(packed[start : start + _WORD_BITS]) for start in range(0, len(packed), _WORD_BITS)]
+    # Grouping by many columns would take as long as the join.
+    told = [f"CASE WHEN e THEN {name} END AS {name}" for name in kept]
+    told += [f"CASE WHEN e THEN {word} ELSE 0 END AS w{at}" for at, word in enumerate(words)]
     engine.query(
-        f"CREATE OR REPLACE TEMP TABLE found AS SELECT e, {', '.join(named)}, count(*) AS times"
-        f" FROM (SELECT *, {is_told} AS e FROM ({inner})) GROUP BY ALL"
+        f"CREATE OR REPLACE TEMP TABLE grouped AS SELECT {', '.join(told)}, count(*) AS times"
+        f" FROM (SELECT *, (h IS NULL OR t IS NULL OR {any_of(flags)}) AS e FROM ({inner})) GROUP BY ALL"
+    )
+    named = [f"nullif({_unpack(at)}, false) AS {name}" for at, name in enumerate(("h", "t"))]
+    named += [f"{_unpack(at)} AS {flag}" for at, flag in enumerate(flags, start=len(named))]
+    engine.query(
+        f"CREATE OR REPLACE TEMP VIEW found AS SELECT w0 <> 0 AS e, {', '.join([*named, *kept])}, times FROM grouped"
     )
     return _count(engine, pairs)
+
+
+def _pack(conditions: Sequence[str]) -> str:
+    """Write conditions as the bits of one whole number; NULL counts as false."""
+    return " + ".join(f"coalesce({each}, false)::BIGINT * {1 << at}" for at, each in enumerate(conditions))
+
+
+def _unpack(at: int) -> str:
+    word, bit = divmod(at, _WORD_BITS)
+    return f"((w{word} & {1 << bit}) <> 0)"
 
 
 def _change(pair: Pair) -> str:
