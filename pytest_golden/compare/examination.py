@@ -20,7 +20,7 @@ from pytest_golden.compare.baselines import (
     settle_runs,
 )
 from pytest_golden.errors import BaselineError
-from pytest_golden.gateway.model import OutputFinding, PipelineOutcome
+from pytest_golden.gateway.model import Ending, OutputFinding, PipelineOutcome
 from pytest_golden.gateway.scratch import remove_abandoned
 from pytest_golden.gateway.write_set import Fingerprint, find_differences, take_fingerprint
 from pytest_golden.regression.model import (
@@ -172,10 +172,11 @@ class OutputExamination(Examination):
         self._is_incomplete = False
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:
-        """Find and compare the outputs of a run that ended as expected; other runs are not examined."""
+        """Find and compare the outputs of a run that ended as expected. Of one that failed, tell what differs first."""
         self.was_asked = True
         self._warnings.clear()
-        if not ran_as_expected(self._project, outcome):
+        ended_well = ran_as_expected(self._project, outcome)
+        if not ended_well and (outcome.ending is not Ending.EXITED or (outcome.exit_code or 0) <= 0):
             return ()
         try:
             changed = self._find_changed()
@@ -186,6 +187,8 @@ class OutputExamination(Examination):
             return (OutputFinding(ReasonKind.BASELINE_UNREADABLE, str(error)),)
         with TemporaryDirectory(prefix="golden-tables-") as folder:
             exports = export_tables(self._project.outputs, written, Path(folder))
+            if not ended_well:
+                return self._find_first_difference(exports, kept, written)
             found = tuple(self._examine(exports, kept, written, outcome))
             found = tuple(self._tell_moved(put_causes_first(found, exports, written), written))
             found = tuple(self._advise(found))
@@ -310,6 +313,26 @@ class OutputExamination(Examination):
         if keeping is not None:
             keeping.consider(matching, file, mismatch, written, mark, is_dropped=is_dropped)
         return mismatch
+
+    def _find_first_difference(
+        self, exports: Exports | None, kept: Sequence[str], written: WrittenFiles
+    ) -> tuple[OutputFinding, ...]:
+        """Return which of the outputs that a failed run has written differs first: often the cause of the failure."""
+        from pytest_golden.compare.comparing import examine_file
+
+        written = settle_runs(self._project.outputs, written)[0]
+        if exports is not None:
+            written = exports.add_to(written)
+        files = match_outputs(self._project.outputs, written.paths, kept, written.exported).files
+        differing = []
+        for matching in files:
+            file = matching if exports is None else exports.complete(matching)
+            if file.is_written and file.path in kept:
+                mismatch = examine_file(file, written, self._baselines, self._accept_command)
+                if mismatch is not None and mismatch.kind is ReasonKind.OUTPUT_DIFFERS:
+                    headline = mismatch.message.partition("\n")[0]
+                    differing.append(OutputFinding(mismatch.kind, headline, file.path))
+        return put_causes_first(differing, exports, written)[:1]
 
     def _look_for_noise(
         self, file: ExpectedFile, mismatch: Mismatch, written: WrittenFiles, outcome: PipelineOutcome

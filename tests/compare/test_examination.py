@@ -163,6 +163,22 @@ def test_outputs_of_a_run_that_failed_say_nothing(workspace: Workspace) -> None:
     assert kinds(result) == [("exit_code", None)]
 
 
+def test_a_run_that_failed_names_the_first_output_that_differs(workspace: Workspace) -> None:
+    for name in ("a", "b", "c"):
+        workspace.keep(f"{name}.txt", "1\n")
+    script = "echo 1 > a.txt; echo 2 > c.txt; sleep 0.05; echo 2 > b.txt; echo 3 > new.txt; exit 3"
+    result = workspace.check(workspace.declare(script, "*.txt"))
+    assert kinds(result) == [("exit_code", None), ("output_differs", "c.txt")]
+    assert result.reasons[1].message.startswith("c.txt differs from its baseline")
+    assert "\n" not in result.reasons[1].message
+
+
+def test_of_a_run_that_took_too_long_no_output_is_told(workspace: Workspace) -> None:
+    workspace.keep("a.txt", "1\n")
+    result = workspace.check(workspace.declare("echo 2 > a.txt; sleep 60", "a.txt", timeout=0.5))
+    assert [reason.path for reason in result.reasons] == [None]
+
+
 def test_pipeline_that_must_fail_may_have_outputs(workspace: Workspace) -> None:
     workspace.keep("rejected.txt", "1\n")
     script = "echo {} > rejected.txt; echo three invalid rows >&2; exit 1"

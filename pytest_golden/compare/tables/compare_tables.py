@@ -20,7 +20,7 @@ from pytest_golden.compare.tables.equality import (
     part,
 )
 from pytest_golden.compare.tables.formats import read_table, read_whole
-from pytest_golden.compare.tables.matching import compare_as_texts, find_renamed, match_columns
+from pytest_golden.compare.tables.matching import compare_as_texts, find_renamed, make_comparable, match_columns
 from pytest_golden.compare.tables.model import (
     KeyRepeatedError,
     Pair,
@@ -161,7 +161,7 @@ def _compare_whole(
         if not match.is_same:
             match = find_renamed(engine, match, tables)
         names = declared.key or _confirm_key(engine, declared, known_key, there)
-        keys = _find_key_pairs(names, match, tables)
+        keys = _find_key_pairs(engine, names, match, tables)
         if declared.schema_only:
             compare_kinds(engine, match.pairs, here, there)
             found, at_least = None, False
@@ -243,17 +243,23 @@ def _add_columns(found: TableDifference, match: Match, cells: Cells) -> TableDif
     )
 
 
-def _find_key_pairs(names: Sequence[str], match: Match, tables: tuple[Table, Table]) -> tuple[Pair, ...]:
+def _find_key_pairs(
+    engine: Engine, names: Sequence[str], match: Match, tables: tuple[Table, Table]
+) -> tuple[Pair, ...]:
     """Return the columns of the key on both sides; one that was renamed is found by its values.
 
     Raises:
         TablesDifferError: a side has no such column, or more than one of that name.
+        QueryError: DuckDB cannot answer.
     """
     here, baseline = tables
     renamed = {other.name: one.name for one, other in match.renamed}
     mine = find_keys([renamed.get(name, name) for name in names], here)
     theirs = find_keys(names, baseline)
-    return tuple(Pair(one.label, one.x, other.y, one.column) for one, other in zip(mine, theirs, strict=True))
+    return tuple(
+        make_comparable(engine, Pair(one.label, one.x, other.y, one.column), other.column, tables)
+        for one, other in zip(mine, theirs, strict=True)
+    )
 
 
 def _confirm_key(engine: Engine, declared: DeclaredOutput, names: Sequence[str], baseline: Table) -> Sequence[str]:

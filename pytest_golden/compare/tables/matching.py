@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from pytest_golden.compare.tables.duckdb_engine import QueryError
 from pytest_golden.compare.tables.equality import canonical
 from pytest_golden.compare.tables.model import Format, Pair, Values
 
@@ -119,13 +120,32 @@ def compare_as_texts(engine: Engine, match: Match) -> Match:
     """Let columns that are of another type be compared all the same: numbers as numbers, others as they are written."""
     if not match.retyped:
         return match
-    ((_, text), (_, double)) = engine.describe("SELECT ''::VARCHAR, 0::DOUBLE")
     pairs = list(match.pairs)
     for one, other in match.retyped:
         are_numbers = all(_is_number(column) for column in (one, other))
-        kind, name = (double, "DOUBLE") if are_numbers else (text, "VARCHAR")
-        pairs.append(Pair(one.label, f"x.c{one.place}::{name}", f"y.c{other.place}::{name}", replace(one, type=kind)))
+        pairs.append(_cast(engine, _pair(one, other), "DOUBLE" if are_numbers else "VARCHAR"))
     return replace(match, pairs=tuple(sorted(pairs, key=lambda pair: pair.column.place)))
+
+
+def make_comparable(engine: Engine, key: Pair, baseline: Column, tables: tuple[Table, Table]) -> Pair:
+    """Return a column of a key so that DuckDB can compare both sides: as texts, if one side has another type.
+
+    Raises:
+        QueryError: DuckDB cannot answer.
+    """
+    if str(key.column.type) == str(baseline.type):
+        return key
+    here, there = tables
+    try:
+        engine.describe(f"SELECT CASE WHEN true THEN {key.x} ELSE {key.y} END FROM {here.scan('x')}, {there.scan('y')}")
+    except QueryError:
+        return _cast(engine, key, "VARCHAR")
+    return key
+
+
+def _cast(engine: Engine, pair: Pair, name: str) -> Pair:
+    ((_, kind),) = engine.describe(f"SELECT NULL::{name}")
+    return replace(pair, x=f"{pair.x}::{name}", y=f"{pair.y}::{name}", column=replace(pair.column, type=kind))
 
 
 def _is_number(column: Column) -> bool:

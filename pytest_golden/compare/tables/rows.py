@@ -271,7 +271,8 @@ def _renamed(pair: Pair) -> Pair:
 
 
 def _inner_name(expression: str) -> str:
-    return expression.replace(".", "")
+    """Name a column, such as `x.c1`, or one that is cast: `x.c1::VARCHAR`."""
+    return expression.partition("::")[0].replace(".", "")
 
 
 def _number_surplus(common: int, rows: int) -> tuple[tuple[str | None, ...], ...]:

@@ -8,6 +8,7 @@ import json
 import tempfile
 from collections import Counter
 from contextlib import suppress
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,41 @@ BREAKS: dict[str, tuple[Callable[[list[Row]], list[Row]], list[str]]] = {
     "null handling": (lambda rows: [{**row, "status": "" if row["status"] == "open" else row["status"]} for row in rows], ["20 rows differ in `status`", "nulls 0 -> 20"]),
     "dropped filter": (lambda rows: rows + [{**row, "order_id": 100 + at, "status": "test"} for at, row in enumerate(rows[:9])], ["the 9 rows only here all have `status` = test, which no row of the baseline has"]),
 }  # fmt: skip
+
+
+KINDS = {
+    "number": "range + 0.5",
+    "whole number": "range",
+    "text": "CASE WHEN range % 2 = 0 THEN 't' ELSE 'f' END",
+    "boolean": "range % 2 = 0",
+    "time": "TIMESTAMP '2024-01-01' + to_days(range::INTEGER)",
+    "list": "[range]",
+    "bytes": "'a'::BLOB",
+}
+
+
+@pytest.mark.parametrize("columns", [0, 120])
+@pytest.mark.parametrize("rules", [{}, {"unordered": True}, {"key": ("id",)}, {"key": ("c",)}], ids=str)
+def test_a_column_of_any_other_type_is_told(tmp_path: Path, rules: dict[str, Any], columns: int) -> None:
+    more = "".join(f", range + {at} AS w{at}" for at in range(columns))
+    place = {kind: tmp_path / f"{kind}.parquet" for kind in KINDS}
+    for kind, sql in KINDS.items():
+        write_parquet(place[kind], f"SELECT range AS id, {sql} AS c{more} FROM range(20)")
+    declared = DeclaredOutput(path="t.parquet", **rules)
+    for one, other in permutations(KINDS, 2):
+        found = compare_files(declared, place[one], place[other], shown_as="t.parquet")
+        assert found is not None
+        is_told = "`c` is " in found.message or "key that is not unique: `c`" in found.message
+        assert is_told, (one, other, found.message)
+
+
+def test_a_key_that_became_text_still_pairs_the_rows(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "a.parquet", "SELECT range::VARCHAR AS id, range * 2 AS v FROM range(9)")
+    write_parquet(tmp_path / "b.parquet", "SELECT range AS id, if(range = 3, 1, range * 2) AS v FROM range(9)")
+    declared = DeclaredOutput(path="a.parquet", key=("id",))
+    found = compare_files(declared, tmp_path / "a.parquet", tmp_path / "b.parquet", shown_as="a.parquet")
+    assert found is not None
+    assert "`id` is VARCHAR, and BIGINT in the baseline; 1 row differs in `v`" in found.message
 
 
 @pytest.mark.parametrize(
