@@ -138,10 +138,14 @@ def make_plan(project: GoldenProjectConfig, workspace_root: Path) -> Plan:
     try:
         resolved = resolve_project(project, workspace_root)
         path_variable = build_path_variable(resolved, os.environ)
-        missing = find_missing(resolved, path_variable)
+        is_made = resolved.uv_project is None or Path(resolved.python).exists()
+        missing = find_missing(resolved, path_variable) if is_made else ()
     except GatewayError as error:
         return Plan(project, problem=redact(str(error)))
     notes = tuple(_list_notes(project, missing))
+    if not is_made:
+        told = "uv makes its environment before it runs for the first time"
+        return Plan(project, folder=resolved.project_dir, file=resolved.file, notes=(*notes, told))
     pipeline = PipelineFile(project, resolved.file, resolved.project_dir, path_variable, resolved.python)
     try:
         runner, command = find_runner(pipeline).name, find_runner_command(pipeline)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_golden.gateway.resolution import UV_PREFIX
 from pytest_golden.gateway.runners.choice import find_runner, list_runners
 from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError, read_regular
 from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS
@@ -173,11 +174,16 @@ def is_passed_over(path: str) -> bool:
 
 
 def find_venv(folder: Path, path: str) -> str | None:
-    """Return the environment beside a pipeline, or beside one of the folders above it, relative to the folder; None if there is none."""
+    """Return the environment beside a pipeline, or beside one of the folders above it, relative to the folder; None if there is none.
+
+    Where there is only a lock file of uv, its environment is made of that.
+    """
     for place in PurePosixPath(path).parents:
         for name in _VENVS:
             venv = folder / place / name
             is_own = Path(sys.prefix).resolve() == venv.resolve()
             if (venv / "bin" / "python").exists() and not is_own:
                 return (place / name).as_posix()
+        if (folder / place / "uv.lock").is_file():
+            return f"{UV_PREFIX}{place.as_posix()}"
     return None

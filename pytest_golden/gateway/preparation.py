@@ -244,7 +244,9 @@ def _private_inside(private: PrivateFolders, seal: Seal | None) -> tuple[str, st
 
 def _own_environment(project: ResolvedProject, seal: Seal) -> Iterator[Mounted]:
     """Show the project's virtual environment, the interpreter that it was made from, and its editable installs."""
-    folders = () if project.venv is None else views.find_environment_folders(project.venv)
+    folders = (
+        () if project.venv is None else views.find_environment_folders(project.venv, linked=project.uv_project is None)
+    )
     for path in select_hidden(folders, (*seal.masked, *seal.hidden)):
         if not is_below(path, str(project.project_dir)):
             yield Mounted(path, ("--ro-bind", path, path))

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
@@ -15,9 +16,13 @@ from pytest_golden.gateway.content import find_regular_file
 from pytest_golden.gateway.model import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pytest_golden.manifest.model import GoldenProjectConfig
+
+
+#: What `venv:` begins with where it names the folder of uv's lock file.
+UV_PREFIX = "uv:"
 
 
 class ProjectUnusableError(GatewayError):
@@ -40,7 +45,8 @@ class ResolvedMount:
 class ResolvedProject:
     """A golden project with its paths made absolute, links in the folders followed.
 
-    `python` runs it; `gate_python` is that of projects without a `venv`.
+    `python` runs it; `gate_python` is that of projects without a `venv`. `uv_project` is the folder of uv's lock file, if
+    the environment is made from one.
     """
 
     config: GoldenProjectConfig
@@ -51,6 +57,7 @@ class ResolvedProject:
     gate_python: str
     mounts: tuple[ResolvedMount, ...]
     pass_files: tuple[Path, ...]
+    uv_project: Path | None = None
 
 
 def resolve_project(
@@ -76,17 +83,45 @@ def resolve_project(
         raise ProjectUnusableError(message, Problem.PATH_NOT_ALLOWED)
     _require_readable(file)
     _require_readable(project_dir)
-    venv = None if config.venv is None else _resolve(config.venv, workspace_root, "venv")
+    uv_project, venv, python = _resolve_venv(config.venv, workspace_root, gate_python)
     return ResolvedProject(
         config=config,
         file=file,
         project_dir=project_dir,
         venv=venv,
-        python=gate_python if venv is None else _find_python(venv, gate_python),
+        python=python,
         gate_python=gate_python,
         mounts=tuple(ResolvedMount(_resolve(m.path, workspace_root, "mounts"), m.mode) for m in config.mounts),
         pass_files=tuple(_resolve(name, workspace_root, "pass_files") for name in config.pass_files),
+        uv_project=uv_project,
     )
+
+
+def _resolve_venv(text: str | None, workspace_root: Path, gate_python: str) -> tuple[Path | None, Path | None, str]:
+    """Return the folder of uv's lock file, the environment, which uv may still have to make, and its Python."""
+    if text is None:
+        return None, None, gate_python
+    if not text.startswith(UV_PREFIX):
+        venv = _resolve(text, workspace_root, "venv")
+        return None, venv, _find_python(venv, gate_python)
+    # Few projects name a lock file.
+    from pytest_golden.gateway.uv_environment import find_environment
+
+    folder = _resolve(text.removeprefix(UV_PREFIX) or ".", workspace_root, "venv")
+    with explaining_uv(text):
+        environment = find_environment(folder, gate_python)
+    return folder, environment, str(environment / "bin" / "python")
+
+
+@contextmanager
+def explaining_uv(text: str) -> Iterator[None]:
+    """Make what uv could not do a `ProjectUnusableError` that names the `venv:`."""
+    from pytest_golden.gateway.uv_environment import UvError
+
+    try:
+        yield
+    except UvError as error:
+        raise ProjectUnusableError(f"venv {text}: {error}", error.problem) from None
 
 
 def _resolve(text: str, workspace_root: Path, key: str) -> Path:

@@ -33,7 +33,13 @@ from pytest_golden.gateway.outcome import Keeping, add_findings, build_outcome, 
 from pytest_golden.gateway.own_network import write_resolver
 from pytest_golden.gateway.preparation import Prepared, build_path_variable, explain_left_out, find_missing, prepare
 from pytest_golden.gateway.process import Supervisor
-from pytest_golden.gateway.resolution import ProjectUnusableError, ResolvedProject, find_prefix, resolve_project
+from pytest_golden.gateway.resolution import (
+    ProjectUnusableError,
+    ResolvedProject,
+    explaining_uv,
+    find_prefix,
+    resolve_project,
+)
 from pytest_golden.gateway.runners.choice import find_reader, find_runner_command, list_readers
 from pytest_golden.gateway.runners.runner import PipelineFile
 from pytest_golden.gateway.scratch import remove_tree
@@ -134,6 +140,7 @@ class ExecutionGateway:
         self._frozen: dict[str, tuple[GoldenProjectConfig, ResolvedProject | ProjectUnusableError]] = {}
         self._last_look: tuple[Path, Fingerprint] | None = None
         self._running: tuple[Path, Redactor] | None = None
+        self._making: str | None = None
         self._known: dict[str, tuple[tuple[Any, ...], Redactor]] = {}
 
     def __enter__(self) -> Self:
@@ -168,6 +175,8 @@ class ExecutionGateway:
 
     def present_step(self) -> str | None:
         """Return the step that the running pipeline has reached; may be called from another thread."""
+        if self._making is not None:
+            return self._making
         if (running := self._running) is None:
             return None
         steps_file, redactor = running
@@ -289,6 +298,7 @@ class ExecutionGateway:
 
     def _order(self, project: GoldenProjectConfig) -> _Order:
         resolved = self._resolve(project)
+        self._make_environment(resolved)
         path_variable = build_path_variable(resolved, self._environ)
         missing = find_missing(resolved, path_variable)
         if missing:
@@ -299,6 +309,19 @@ class ExecutionGateway:
             file = PipelineFile(project, resolved.file, resolved.project_dir, path_variable, resolved.python)
             command = find_runner_command(file)
         return _Order(resolved, command, self._project_redactor(project, resolved.pass_files))
+
+    def _make_environment(self, project: ResolvedProject) -> None:
+        """Have uv make the environment that a project names by its lock file, if it is not there."""
+        if project.uv_project is None or project.venv is None:
+            return
+        from pytest_golden.gateway.uv_environment import make_environment
+
+        self._making = "uv sync"
+        try:
+            with explaining_uv(str(project.config.venv)):
+                make_environment(project.uv_project, project.venv, project.gate_python)
+        finally:
+            self._making = None
 
     def _project_redactor(self, project: GoldenProjectConfig, files: Iterable[Path | None]) -> Redactor:
         """Return what hides the secrets of a project. `files` are those that it names, in that order; None for an unreadable one."""

@@ -302,14 +302,14 @@ def find_interpreter_folders() -> Iterator[str]:
             yield from find_linked_sources(Path(entry))
 
 
-def find_environment_folders(prefix: Path) -> Iterator[str]:
-    """Yield a virtual environment's folder, the interpreter it was made from, and its editable installs."""
+def find_environment_folders(prefix: Path, *, linked: bool = True) -> Iterator[str]:
+    """Yield a virtual environment's folder, the interpreter it was made from, and with `linked` its editable installs."""
     yield str(prefix)
     for name in ("python", "python3"):
         program = prefix / "bin" / name
         if program.is_symlink():
             yield str(Path(os.path.realpath(program)).parent.parent)
-    for packages in prefix.glob("lib*/python3*/site-packages"):
+    for packages in prefix.glob("lib*/python3*/site-packages") if linked else ():
         yield from find_linked_sources(packages)
 
 

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.gateway.resolution import UV_PREFIX
 from pytest_golden.storage.folder import keep_secret
 from pytest_golden.values.checking import as_mapping
 
@@ -55,7 +56,7 @@ def describe_surroundings(
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "golden": distributions.pop(_OURS, None),
         "distributions": distributions,
-        _VENVS: {venv: _describe_venv(locate_venv(venv, workspace_root)) for venv in _list_venvs(projects)},
+        _VENVS: {venv: _describe_venv(venv, workspace_root) for venv in _list_venvs(projects)},
         "passed": dict(_digest_passed(projects, workspace_root)),
     }
 
@@ -111,6 +112,8 @@ def describe_environment(facts: Mapping[str, Any], venv: str | None) -> dict[str
 
 def find_venv_python(venv: str, workspace_root: Path) -> str | None:
     """Return the version of a `venv:`'s Python; None if it is not known."""
+    if venv.startswith(UV_PREFIX):
+        return platform.python_version()
     folder = locate_venv(venv, workspace_root)
     return _find_python(folder, _list_sites(folder))
 
@@ -195,7 +198,14 @@ def _list_sites(folder: Path) -> list[Path]:
     return sorted([*folder.glob("lib/python*/site-packages"), *folder.glob("Lib/site-packages")])
 
 
-def _describe_venv(folder: Path) -> dict[str, Any]:
+def _describe_venv(venv: str, workspace_root: Path) -> dict[str, Any]:
+    if venv.startswith(UV_PREFIX):
+        # Its environment need not be made yet.
+        from pytest_golden.gateway.uv_environment import read_locked
+
+        locked = read_locked(locate_venv(venv.removeprefix(UV_PREFIX) or ".", workspace_root))
+        return {"python": platform.python_version(), "distributions": dict(locked)}
+    folder = locate_venv(venv, workspace_root)
     sites = _list_sites(folder)
     return {"python": _find_python(folder, sites), "distributions": read_distributions(map(str, sites))}
 

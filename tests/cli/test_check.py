@@ -256,3 +256,13 @@ def test_a_project_that_sees_what_git_tracks_is_told(golden: Golden, folder: Pat
     subprocess.run(["git", "add", "Makefile"], cwd=folder, check=True)
     assert golden("check").out.count("seeing what git tracks") == 1
     assert [project["view"] for project in golden("check", "--json").json["projects"]] == ["tracked", "all"]
+
+
+def test_an_environment_that_uv_has_not_made_yet_is_no_problem(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    (folder / "run.py").touch()
+    (folder / "uv.lock").write_text("version = 1\n")
+    plan = make_plan(GoldenProjectConfig("a", "run.py", venv="uv:.", skip_if_missing=("pandas",)), folder)
+    assert (plan.problem, plan.notes) == (None, ("uv makes its environment before it runs for the first time",))
+    (folder / "uv.lock").unlink()
+    assert "uv.lock cannot be read" in str(make_plan(GoldenProjectConfig("a", "run.py", venv="uv:."), folder).problem)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.cli.finding_pipelines import FoundPipeline, find_pipelines, list_asked, list_neighbours
+from pytest_golden.cli.finding_pipelines import FoundPipeline, find_pipelines, find_venv, list_asked, list_neighbours
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +47,16 @@ def test_folder_without_end_is_given_up(folder: Path) -> None:
 def test_file_that_cannot_be_read_is_passed_over(folder: Path) -> None:
     (folder / "dangling.yaml").symlink_to("nowhere")
     assert find_pipelines(folder) == ()
+
+
+def test_the_nearest_environment_is_found_or_a_lock_file_that_one_is_made_of(folder: Path) -> None:
+    put(folder, "etl/daily/run.py", "uv.lock")
+    assert find_venv(folder, "etl/daily/run.py") == "uv:."
+    put(folder, "etl/uv.lock")
+    assert find_venv(folder, "etl/daily/run.py") == "uv:etl"
+    put(folder, "etl/.venv/bin/python")
+    assert find_venv(folder, "etl/daily/run.py") == "etl/.venv"
+    assert find_venv(folder, "other.py") == "uv:."
 
 
 def test_a_pipeline_is_started_where_people_start_it(folder: Path) -> None:

@@ -80,10 +80,19 @@ def test_venvs_of_projects_are_described(tmp_path: Path) -> None:
         GoldenProjectConfig("c", "c.py", venv="gone"),
         GoldenProjectConfig("d", "d.py", venv="venv"),
         GoldenProjectConfig("e", "e.py"),
+        GoldenProjectConfig("f", "f.py", venv="uv:locked"),
+        GoldenProjectConfig("g", "g.py", venv="uv:gone"),
     ]
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked" / "uv.lock").write_text(
+        '[[package]]\nname = "dbt-core"\nversion = "1.10"\n[[package]]\nname = "own"\n'
+    )
+    own = platform.python_version()
     assert describe_surroundings(projects, tmp_path)["venvs"] == {
         "conda": {"python": "3.9", "distributions": {}},
         "gone": {"python": None, "distributions": {}},
+        "uv:gone": {"python": own, "distributions": {}},
+        "uv:locked": {"python": own, "distributions": {"dbt-core": "1.10"}},
         "venv": {"python": platform.python_version(), "distributions": {"pandas": "2.2.3"}},
     }
 
