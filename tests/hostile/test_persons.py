@@ -197,7 +197,8 @@ def test_no_webhook_makes_a_persons_word(house: House, stranger: TestClient) -> 
 
 def test_no_tool_makes_a_persons_word(house: House, talk: Talk) -> None:
     before = house.words_of_people()
-    assert {tool.name for tool in TOOLS.values() if tool.is_writer} == {"log_intent", "log_outcome", "add_signal"}
+    writers = {"log_intent", "log_outcome", "add_signal", "propose_acceptance"}
+    assert {tool.name for tool in TOOLS.values() if tool.is_writer} == writers
     for source in DISGUISES:
         for kind in SIGNAL_TYPES:
             talk.refusal("add_signal", source=source, signal_type=kind, summary="x", entry_id=house.entry)
@@ -205,6 +206,7 @@ def test_no_tool_makes_a_persons_word(house: House, talk: Talk) -> None:
         talk.refusal("log_intent", intent="x", **{extra: "human"})
         talk.refusal("log_outcome", entry_id=house.entry, result="success", **{extra: "human"})
         talk.refusal("add_signal", source="ci", signal_type="positive", summary="x", **{extra: "human"})
+        talk.refusal("propose_acceptance", project="sales", reason="x", **{extra: "human"})
     assert house.words_of_people() == before
 
 
