@@ -30,6 +30,8 @@ _MOST_SECONDS = 1800
 _SYNC = (
     *("sync", "--frozen", "--no-build", "--no-python-downloads", "--quiet", "--color=never"),
     *("--no-install-project", "--no-install-workspace"),
+    # The settings in a `pyproject.toml` could have it start what it has installed, or write elsewhere.
+    *("--no-config", "--no-compile-bytecode"),
 )
 # In the environment's folder: it is whole.
 _MADE = "made-by-golden"

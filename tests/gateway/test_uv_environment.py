@@ -27,6 +27,9 @@ name = "shop"
 version = "0"
 requires-python = ">=3.11"
 dependencies = ["tiny-demo"]
+[tool.uv]
+# It starts the environment's interpreter.
+compile-bytecode = true
 [[tool.uv.index]]
 name = "here"
 url = "{wheels}"
