@@ -54,7 +54,11 @@ def find_environment(folder: Path, python: str) -> Path:
     """
     digest = hashlib.sha256(_read_lock(folder))
     digest.update(os.fsencode(os.path.realpath(python)))
-    return Path.home() / ".cache" / "pytest-golden" / "uv" / digest.hexdigest()[:32]
+    try:
+        home = Path.home()
+    except RuntimeError:
+        raise UvError("there is no HOME for the environment: set it", Problem.PERMISSION_DENIED) from None
+    return home / ".cache" / "pytest-golden" / "uv" / digest.hexdigest()[:32]
 
 
 def read_locked(folder: Path) -> Mapping[str, str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import PosixPath
+from typing import TYPE_CHECKING, Any, Self
 from zipfile import ZipFile
 
 import pytest
 
+from pytest_golden.gateway import uv_environment
 from pytest_golden.gateway.model import Ending, Problem
 from pytest_golden.gateway.uv_environment import find_environment, read_locked
 from tests.gateway.conftest import run_guarded
@@ -38,12 +40,19 @@ default = true
 """
 
 
+class Homeless(PosixPath):
+    """As for a user who is in no list of users."""
+
+    @classmethod
+    def home(cls) -> Self:
+        raise RuntimeError
+
+
 @pytest.fixture
 def locked(workspace: Path) -> Path:
     """A uv project with a lock file; its one package runs code in every interpreter that loads it, and names a folder."""
     wheels = workspace / "wheels"
     wheels.mkdir()
-    (workspace / "secret").mkdir()
     about = "tiny_demo-1.5.dist-info"
     with ZipFile(wheels / "tiny_demo-1.5-py3-none-any.whl", "w") as wheel:
         wheel.writestr("tiny_demo.py", "NUMBER = 15\n")
@@ -135,10 +144,14 @@ def test_what_may_not_be_written_or_read_is_told(
     home: Path,
     make_project: MakeProject,
     open_gateway: Callable[..., ExecutionGateway],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (home / ".cache" / "pytest-golden").write_text("no folder")
     outcome = run_guarded(open_gateway(), make_project("true", venv="uv:."))
     assert "cannot be written" in outcome.message
+    with monkeypatch.context() as patch:
+        patch.setattr(uv_environment, "Path", Homeless)
+        assert "there is no HOME" in run_guarded(open_gateway(), make_project("true", venv="uv:.")).message
     (locked / "uv.lock").unlink()
     (locked / "uv.lock").symlink_to("/dev/zero")
     assert "uv.lock cannot be read" in run_guarded(open_gateway(), make_project("true", venv="uv:.")).message
