@@ -143,12 +143,13 @@ def make_plan(project: GoldenProjectConfig, workspace_root: Path) -> Plan:
     except GatewayError as error:
         return Plan(project, problem=redact(str(error)))
     notes = tuple(_list_notes(project, missing))
-    if not is_made:
-        told = "uv makes its environment before it runs for the first time"
-        return Plan(project, folder=resolved.project_dir, file=resolved.file, notes=(*notes, told))
     pipeline = PipelineFile(project, resolved.file, resolved.project_dir, path_variable, resolved.python)
     try:
-        runner, command = find_runner(pipeline).name, find_runner_command(pipeline)
+        runner = find_runner(pipeline).name
+        if not is_made:
+            told = "uv makes its environment before it runs for the first time"
+            return Plan(project, runner, (), resolved.project_dir, resolved.file, notes=(*notes, told))
+        command = find_runner_command(pipeline)
     except RunnerError as error:
         return _without_command(resolved, error, notes, is_skipped=bool(missing))
     is_narrow = command.sees_tracked_files(project.view) and _is_tracked(resolved)

@@ -263,6 +263,7 @@ def test_an_environment_that_uv_has_not_made_yet_is_no_problem(folder: Path, mon
     (folder / "run.py").touch()
     (folder / "uv.lock").write_text("version = 1\n")
     plan = make_plan(GoldenProjectConfig("a", "run.py", venv="uv:.", skip_if_missing=("pandas",)), folder)
-    assert (plan.problem, plan.notes) == (None, ("uv makes its environment before it runs for the first time",))
+    assert (plan.runner, plan.problem) == ("python", None)
+    assert plan.notes == ("uv makes its environment before it runs for the first time",)
     (folder / "uv.lock").unlink()
     assert "uv.lock cannot be read" in str(make_plan(GoldenProjectConfig("a", "run.py", venv="uv:."), folder).problem)
