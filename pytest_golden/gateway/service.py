@@ -96,6 +96,7 @@ class ExecutionGateway:
         keep_if: tells whether what a run wrote is kept below `.golden/kept`, given its outcome.
         python: runs the projects that declare no `venv`; the gate's own by default.
         unwatched: paths that belong to no project and are not copied: the gate itself writes there.
+        growing: likewise files that this process writes meanwhile, and those whose names go on after a dot.
         hidden: files that are not copied either and that no sealed pipeline sees, such as the store.
         reads: records which files each pipeline reads, into its trajectory's metadata; closed with the gateway.
         list_tracked: tells which files below a folder git tracks, by default by asking git; None outside a checkout.
@@ -115,6 +116,7 @@ class ExecutionGateway:
         keep_if: KeepIf | None = None,
         python: str = sys.executable,
         unwatched: Iterable[Path] = (),
+        growing: Iterable[Path] = (),
         hidden: Iterable[Path] = (),
         reads: ReadRecorder | None = None,
         list_tracked: Callable[[Path], frozenset[str] | None] = git.list_tracked,
@@ -130,6 +132,7 @@ class ExecutionGateway:
         self._keep_if = keep_if
         concealed = (*map(os.path.realpath, hidden), *find_credentials(os.path.realpath(os.path.expanduser("~"))))
         self._unwatched = (*map(os.path.realpath, unwatched), *concealed)
+        self._growing = tuple(map(os.path.realpath, growing))
         self._reads = reads
         self._list_tracked = list_tracked
         self._machine = Machine(view, self._roots, concealed)
@@ -374,6 +377,11 @@ class ExecutionGateway:
 
                 prepared, found, told = stack.enter_context(receive_spans(prepared))
                 readers, warnings = (*found, *readers), (*warnings, *told)
+            take_lines: Callable[[], tuple[str, ...]] = tuple
+            if config.coverage:
+                from pytest_golden.gateway.line_coverage import count_lines
+
+                prepared, take_lines = count_lines(prepared)
             self._running = prepared.steps_file, order.redactor
             inside = self._begin_reads(prepared, stack)
             try:
@@ -381,6 +389,7 @@ class ExecutionGateway:
                 executed = execute(prepared, order.command.argv, supervisor)
             finally:
                 self._running = None
+            warnings = (*warnings, *take_lines())
             noted = {} if self._reads is None else _note_reads(self._reads, inside, prepared)
             warnings = warnings if self._reads is None else (*warnings, *self._reads.take_warnings())
             log_file = None if self._log_folder is None else next_log_file(self._log_folder, config.name)
@@ -476,6 +485,8 @@ class ExecutionGateway:
         look = take_fingerprint(str(project_dir))
         root = str(project_dir)
         ours = tuple(f"{os.path.relpath(path, root)}/" for path in self._unwatched if is_below(path, root))
+        grows = [os.path.relpath(path, root) for path in self._growing if is_below(path, root)]
+        ours += tuple(f"{path}{end}" for path in grows for end in "/.")
         if not ours:
             return look
         marks = {path: mark for path, mark in look.marks.items() if not f"{path}/".startswith(ours)}

@@ -414,6 +414,9 @@ class GoldenProjectConfig(Shape):
         "Which files of project_dir the pipeline sees. tracked: those that git tracks, and depends_on. auto: tracked for"
         " engines that leave out what is done already, where git knows the project; else all.",
     )
+    coverage: bool = declared(
+        False, kinds.FLAG, "Whether `pytest --cov` counts the lines of Python that the pipeline runs."
+    )
     writes: tuple[str, ...] = declared(
         (), list_of(kinds.PATTERN_BELOW), "Patterns of the files that the pipeline may write, below project_dir."
     )

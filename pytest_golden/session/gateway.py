@@ -138,7 +138,8 @@ class OwnGateway:
             redactors=tuple(_flatten(hook.pytest_golden_redactors(config=config))),
             log_folder=folders.choose_log_folder(state_folder, name_session(config)),
             keep_if=choose_keeping(settings.keep, lambda: self._earlier.slowdowns),
-            unwatched=(*accepted, *_list_growing_reports(config, root)),
+            unwatched=accepted,
+            growing=_list_growing_reports(config, root),
             # A folder that stands in for `.golden` may lie where pipelines can see it.
             hidden=(*written, *([state_folder] if state_folder.name != STATE_FOLDER else [])),
             reads=reads,
@@ -156,9 +157,14 @@ def _list_judged(settings: GoldenSettings) -> list[Path]:
 
 
 def _list_growing_reports(config: pytest.Config, root: Path) -> Iterator[Path]:
-    """List what pytest and its plug-ins write while the session runs, where it lies below the workspace root."""
-    for name in _GROWING_REPORTS:
-        given = config.getoption(name, None)
+    """List what pytest, its plug-ins and coverage.py write while the session runs, where it lies below the workspace root."""
+    named = [config.getoption(name, None) for name in _GROWING_REPORTS]
+    if "coverage" in sys.modules:
+        from pytest_golden.gateway.line_coverage import find_measuring
+
+        measuring = find_measuring()
+        named += [] if measuring is None else [measuring.get_option("run:data_file")]
+    for given in named:
         if isinstance(given, str) and given:
             path = Path(config.invocation_params.dir, given).resolve()
             if root.resolve() in path.parents:
