@@ -11,7 +11,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +35,9 @@ _SYNC = (
     # The settings in a `pyproject.toml` could have it start what it has installed, or write elsewhere.
     *("--no-config", "--no-compile-bytecode"),
 )
-# In the environment's folder: it is whole.
+# In the environment's folder: it is whole. Its time is that of the last run.
 _MADE = "made-by-golden"
+_KEPT_SECONDS = 30 * 86_400
 _MOST_LINES = 5
 
 
@@ -71,46 +74,56 @@ def read_locked(folder: Path) -> Mapping[str, str]:
     return dict(sorted(found.items()))
 
 
-def is_made(environment: Path) -> bool:
-    """Tell whether an environment is whole."""
-    return (environment / _MADE).exists()
-
-
 def make_environment(folder: Path, environment: Path, python: str) -> None:
     """Make the environment of a uv project, if it is not whole; another process that makes it is waited for.
+
+    Environments that no run has named for a month are removed.
 
     Raises:
         UvError: uv is not installed, or it failed.
     """
-    if is_made(environment):
-        return
-    beside = str(Path(sys.executable).parent)
-    program = shutil.which("uv", path=os.pathsep.join((beside, os.environ.get("PATH", os.defpath))))
-    if program is None:
-        told = "uv is not installed: get it (`python -m pip install uv`), or name the folder of an environment"
-        raise UvError(told, Problem.COMMAND_NOT_FOUND)
     from filelock import FileLock
 
     try:
         environment.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{environment}.lock"):
-            if is_made(environment):
-                return
-            # uv would start the interpreter of an environment that is there, and with it what was installed.
-            remove_tree(environment)
-            _sync(program, folder, environment, python)
+            is_new = not (environment / _MADE).exists()
+            if is_new:
+                # uv would start the interpreter of an environment that is there, and with it what was installed.
+                remove_tree(environment)
+                _sync(folder, environment, python)
             (environment / _MADE).touch()
+        if is_new:
+            _remove_unused(environment.parent)
     except OSError as error:
         raise UvError(
             f"{environment} cannot be written: {error.strerror or error}", Problem.PERMISSION_DENIED
         ) from None
 
 
-def _sync(program: str, folder: Path, environment: Path, python: str) -> None:
+def _remove_unused(folder: Path) -> None:
+    from filelock import FileLock, Timeout
+
+    for mark in folder.glob(f"*/{_MADE}"):
+        with suppress(OSError, Timeout), FileLock(f"{mark.parent}.lock", timeout=0):
+            if time.time() - mark.stat().st_mtime > _KEPT_SECONDS:
+                remove_tree(mark.parent)
+
+
+def _find_uv() -> str:
+    beside = str(Path(sys.executable).parent)
+    program = shutil.which("uv", path=os.pathsep.join((beside, os.environ.get("PATH", os.defpath))))
+    if program is None:
+        told = "uv is not installed: get it (`python -m pip install uv`), or name the folder of an environment"
+        raise UvError(told, Problem.COMMAND_NOT_FOUND)
+    return program
+
+
+def _sync(folder: Path, environment: Path, python: str) -> None:
     given = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "UV_PYTHON"}}
     try:
         done = subprocess.run(
-            (program, *_SYNC, "--python", python, "--project", str(folder)),
+            (_find_uv(), *_SYNC, "--python", python, "--project", str(folder)),
             cwd=folder,
             env={**given, "UV_PROJECT_ENVIRONMENT": str(environment)},
             stdin=subprocess.DEVNULL,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import PosixPath
 from typing import TYPE_CHECKING, Any, Self
@@ -97,6 +99,20 @@ def test_another_lock_is_another_environment_and_half_of_one_is_made_anew(
     assert read_locked(locked) == {"shop": "0", "tiny-demo": "1.5"}
     (locked / "uv.lock").write_text((locked / "uv.lock").read_text() + "\n")
     assert find_environment(locked, sys.executable) != environment
+
+
+def test_an_environment_that_no_run_has_named_for_a_month_is_removed(
+    locked: Path, make_project: MakeProject, open_gateway: Callable[..., ExecutionGateway]
+) -> None:
+    project = make_project("import tiny_demo", venv="uv:.")
+    made = []
+    for days in (31, 29, 0):
+        (locked / "uv.lock").write_text((locked / "uv.lock").read_text() + "\n")
+        made.append(find_environment(locked, sys.executable))
+        assert run_guarded(open_gateway(), project).exit_code == 0
+        past = time.time() - days * 86_400
+        os.utime(made[-1] / "made-by-golden", (past, past))
+    assert [one.exists() for one in made] == [False, True, True]
 
 
 @pytest.mark.parametrize(
