@@ -38,7 +38,8 @@ def count_lines(prepared: Prepared) -> tuple[Prepared, Callable[[], tuple[str, .
     if prepared.view.seen_at != str(prepared.project.project_dir):
         return prepared, lambda: ("its lines are not counted: without a seal it runs in a folder of another name",)
     folder = prepared.steps_file.parent / _FOLDER
-    inside = f"{prepared.environment['TMPDIR']}/{_FOLDER}"
+    # `set_env` may set another TMPDIR.
+    inside = str(Path(prepared.environment["GOLDEN_STEPS"]).with_name(_FOLDER))
     folder.mkdir()
     _write_config(measuring, folder / _CONFIG, f"{inside}/{_DATA}")
     environment = {_SWITCH: f"{inside}/{_CONFIG}", **prepared.environment}
@@ -93,6 +94,8 @@ def _add(measuring: Any, folder: Path) -> tuple[str, ...]:
 
 
 def _list_data(folder: Path) -> Iterator[Path]:
+    if folder.is_symlink():
+        return
     left = _MOST_BYTES
     for path in sorted(folder.glob(f"{_DATA}.*"))[:_MOST_FILES]:
         look = path.lstat()

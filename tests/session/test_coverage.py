@@ -59,7 +59,7 @@ def count(shop: Workspace, *words: str, sandbox: str = "auto", **keys: Any) -> t
 
 
 def test_lines_of_pipelines_and_of_their_processes_are_counted(shop: Workspace) -> None:
-    told, lines = count(shop, coverage=True)
+    told, lines = count(shop, coverage=True, set_env={"TMPDIR": "/var/tmp"})
     assert "2 passed" in told, told
     assert lines == [1, 2, 3, 4, 7]
 
@@ -87,3 +87,13 @@ def test_data_that_a_pipeline_has_spoilt_is_told(shop: Workspace) -> None:
     assert "2 passed" in told, told
     assert "its lines could not be added" in told
     assert lines == [1, 2, 3, 4, 7]
+
+
+def test_a_pipeline_cannot_lead_us_to_other_data(shop: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "lines.db").write_text("no data")
+    (shop.path / "top.py").write_text(
+        "import os, pathlib, shutil\nplace = pathlib.Path(os.environ['COVERAGE_PROCESS_START']).parent\n"
+        f"shutil.rmtree(place)\nplace.symlink_to({str(tmp_path)!r})\n"
+    )
+    told, _ = count(shop, coverage=True)
+    assert "no line of it was counted" in told
