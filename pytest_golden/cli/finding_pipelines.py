@@ -176,7 +176,7 @@ def is_passed_over(path: str) -> bool:
 def find_venv(folder: Path, path: str) -> str | None:
     """Return the environment beside a pipeline, or beside one of the folders above it, relative to the folder; None if there is none.
 
-    Where there is only a lock file of uv, its environment is made of that.
+    Where a folder has no environment but a uv.lock, that is named, so that uv makes one.
     """
     for place in PurePosixPath(path).parents:
         for name in _VENVS:

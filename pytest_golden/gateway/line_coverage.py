@@ -1,7 +1,7 @@
 """`coverage: true`: coverage.py counts the lines that a pipeline runs, if it measures this process, as under `pytest --cov`.
 
-A process of the pipeline counts where coverage.py finds its variable, and leaves its data in the private `/tmp`. From there
-it is added to that of this process. https://coverage.readthedocs.io/en/latest/subprocess.html
+A variable tells coverage.py to count in each Python process of the pipeline. Their data lies in the private `/tmp`, and is
+added to that of this process afterwards. https://coverage.readthedocs.io/en/latest/subprocess.html
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_FILES, _MOST_BYTES = 1000, 64 << 20
 
 
 def count_lines(prepared: Prepared) -> tuple[Prepared, Callable[[], tuple[str, ...]]]:
-    """Return what to launch so that its lines are counted, and what adds them afterwards and returns warnings."""
+    """Return what to launch so that its lines are counted, and a function that adds them afterwards and returns warnings."""
     measuring = find_measuring()
     if measuring is None:
         return prepared, tuple
@@ -80,7 +80,7 @@ def _add(measuring: Any, folder: Path) -> tuple[str, ...]:
         return ("no line of it was counted: install coverage (7.10 or later) where its Python finds it",)
     try:
         with warnings.catch_warnings():
-            # That this process itself has run nothing yet.
+            # coverage.py warns when this process itself has run no line yet.
             warnings.simplefilter("ignore")
             own = measuring.get_data()
         for path in found:

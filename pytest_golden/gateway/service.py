@@ -96,7 +96,8 @@ class ExecutionGateway:
         keep_if: tells whether what a run wrote is kept below `.golden/kept`, given its outcome.
         python: runs the projects that declare no `venv`; the gate's own by default.
         unwatched: paths that belong to no project and are not copied: the gate itself writes there.
-        growing: likewise files that this process writes meanwhile, and those whose names go on after a dot.
+        growing: files that this process writes while projects run, which are treated likewise; and files with the same
+            name, a dot and more, such as coverage.py writes.
         hidden: files that are not copied either and that no sealed pipeline sees, such as the store.
         reads: records which files each pipeline reads, into its trajectory's metadata; closed with the gateway.
         list_tracked: tells which files below a folder git tracks, by default by asking git; None outside a checkout.

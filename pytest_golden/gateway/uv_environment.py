@@ -35,7 +35,7 @@ _SYNC = (
     # The settings in a `pyproject.toml` could have it start what it has installed, or write elsewhere.
     *("--no-config", "--no-compile-bytecode"),
 )
-# In the environment's folder: it is whole. Its time is that of the last run.
+# A file in the environment's folder: it is there when the environment is whole, and its time is that of the last run.
 _MADE = "made-by-golden"
 _KEPT_SECONDS = 30 * 86_400
 _MOST_LINES = 5

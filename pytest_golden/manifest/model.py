@@ -341,8 +341,8 @@ class GoldenProjectConfig(Shape):
     venv: str | None = declared(
         None,
         TEXT,
-        "The project's virtual environment, or conda's, first on PATH; or `uv:FOLDER`, the folder of a uv.lock of which it is"
-        " made. Default: the environment of the gate.",
+        "The project's virtual environment, or conda's, first on PATH. uv:FOLDER: uv makes it from the uv.lock in that folder."
+        " Default: the environment of the gate.",
     )
     set_env: Mapping[str, str] = field(
         default_factory=FrozenDict,
