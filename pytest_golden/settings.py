@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 MANIFEST_NAME = "golden_projects.yaml"
+#: The folder of the baselines, beside the manifest.
+BASELINES_FOLDER = "golden_baselines"
 #: Names the language model that may word lessons; read where no setting of pytest is.
 MODEL_VARIABLE = "GOLDEN_LLM_MODEL"
 NO_STORE = "none"

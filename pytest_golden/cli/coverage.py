@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from pytest_golden.cli import options
 from pytest_golden.cli.finding_pipelines import is_passed_over
 from pytest_golden.cli.screen import answer, styled
-from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import SettingsError
 from pytest_golden.gateway import git
 from pytest_golden.history.past_store import read_own_reads, read_written
@@ -27,6 +26,7 @@ from pytest_golden.manifest.comparisons import holds_data, is_database_name
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.unexpected import is_named, names_output
 from pytest_golden.regression.wording import count_of, show_path
+from pytest_golden.settings import BASELINES_FOLDER
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:

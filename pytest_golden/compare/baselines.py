@@ -12,6 +12,7 @@ from pytest_golden.errors import BaselineError
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.unexpected import RUN, find_run, names_output
 from pytest_golden.regression.wording import name_some, show_path
+from pytest_golden.settings import BASELINES_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 
 #: The folder beside the manifest that has one folder for each project.
-BASELINES_FOLDER = "golden_baselines"
 #: How the names of folders begin in which accepted outputs wait; no project's name begins so.
 WAITING_PREFIX = ".accepting-"
 #: The folder in the state folder with what red runs kept, one folder for each project.

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway.git import read_blob
 from pytest_golden.gateway.view import is_below
@@ -17,7 +16,7 @@ from pytest_golden.manifest.reader import load_manifest, parse_manifest
 from pytest_golden.regression.comparison import ProjectRuns, SideRuns, find_unjudged
 from pytest_golden.regression.floor import find_weakenings
 from pytest_golden.regression.verdict import RegressionCheckResult
-from pytest_golden.settings import NO_STORE
+from pytest_golden.settings import BASELINES_FOLDER, NO_STORE
 from pytest_golden.verify import base_worktree, gates
 from pytest_golden.verify.base_worktree import BaseEnvironment, BaseWorktree, JudgedHead
 from pytest_golden.verify.failures import identify_failure

@@ -14,7 +14,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import iso_utc
-from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.history.changes import compare_declarations
 from pytest_golden.history.checkout import list_changed_files, list_commits
@@ -24,6 +23,7 @@ from pytest_golden.learning.memories import MemoryDraft
 from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import MACHINE_KINDS, ReasonKind, ResultStatus
+from pytest_golden.settings import BASELINES_FOLDER
 from pytest_golden.storage.columns import from_ms
 from pytest_golden.values.shape import Shape, form
 

@@ -19,7 +19,7 @@ from pytest_golden.gateway.runners.runner import find_missing_modules
 from pytest_golden.gateway.seal import SHARED_MEMORY_BYTES, Mounted, PrivateFolders, find_mounts_below, find_sockets
 from pytest_golden.gateway.view import CopyView, HiddenPlaces, OverlayView, View, copy_tree, is_below, select_hidden
 from pytest_golden.gateway.write_set import keep_only, take_fingerprint
-from pytest_golden.settings import MANIFEST_NAME
+from pytest_golden.settings import BASELINES_FOLDER, MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -159,10 +159,11 @@ def prepare(
 
 
 def _find_left_out(project: ResolvedProject, look: Fingerprint, shown: Fingerprint) -> tuple[str, ...]:
-    """List what a view does not show, but the manifest and the project's environment, which may be a link."""
+    """List what a view does not show, but what is ours and the project's environment, which may be a link."""
     files = (path for path, mark in look.marks.items() if len(mark) > _FOLDER_MARK)
     known = {MANIFEST_NAME, os.path.basename(project.config.venv or MANIFEST_NAME)}
-    return tuple(path for path in files if path not in shown.marks and path not in known)
+    ours = f"{BASELINES_FOLDER}/"
+    return tuple(path for path in files if path not in shown.marks and path not in known and not path.startswith(ours))
 
 
 def explain_left_out(paths: Sequence[str]) -> tuple[str, ...]:

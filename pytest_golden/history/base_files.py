@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway import git
 from pytest_golden.gateway.git import SUBMODULE_MODE, find_commit, run_git, run_git_raw, split_paths
@@ -23,7 +22,7 @@ from pytest_golden.regression.gate_configuration import (
 from pytest_golden.regression.model import OutputChange
 from pytest_golden.regression.verdict import ChangedBaseline, Weakening, WeakeningKind
 from pytest_golden.regression.wording import name_some, show_path
-from pytest_golden.settings import MANIFEST_NAME
+from pytest_golden.settings import BASELINES_FOLDER, MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

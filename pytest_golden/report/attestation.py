@@ -18,11 +18,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gateway import git
 from pytest_golden.regression.wording import name_some, show_path
 from pytest_golden.report.report_files import write_report
+from pytest_golden.settings import BASELINES_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

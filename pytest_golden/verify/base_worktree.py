@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from pytest_golden.compare.baselines import BASELINES_FOLDER
 from pytest_golden.errors import GoldenError, ManifestError
 from pytest_golden.gateway import git
 from pytest_golden.gateway.git import run_git
@@ -31,6 +30,7 @@ from pytest_golden.history.inputs import InputReader, RunInputs, compare_inputs
 from pytest_golden.regression.gate_configuration import find_configuration, list_gate_files
 from pytest_golden.regression.unexpected import is_named
 from pytest_golden.regression.wording import name_some
+from pytest_golden.settings import BASELINES_FOLDER
 from pytest_golden.storage.folder import PRIVATE_PREFIX
 from pytest_golden.verify import gates
 from pytest_golden.verify.gates import BaseCommit, BrokenDownError, ChildProcess, GatePlace, HeadCommit

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.compare.baselines import BASELINES_FOLDER, match_outputs
+from pytest_golden.compare.baselines import match_outputs
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.history import base_files
@@ -22,7 +22,7 @@ from pytest_golden.regression import comparison
 from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns, find_unjudged
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import WeakeningKind
-from pytest_golden.settings import NO_STORE
+from pytest_golden.settings import BASELINES_FOLDER, NO_STORE
 from pytest_golden.verify import gates
 from pytest_golden.verify.base_worktree import (
     BaseEnvironment,

@@ -621,8 +621,10 @@ def test_failure_in_a_tracked_view_says_what_was_left_out(
     open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
 ) -> None:
     (project_dir / "model.pkl").touch()
-    # The manifest is no input.
+    # The manifest and the baselines are no input.
     (project_dir / "golden_projects.yaml").touch()
+    (project_dir / "golden_baselines").mkdir()
+    (project_dir / "golden_baselines" / "ACCEPTED.md").touch()
     project = make_project("cat model.pkl", view="tracked")
     track(project_dir.parent, "project/pipeline.sh")
     outcome = run_guarded(open_gateway(), project)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pytest_golden.gateway.runners.runner import Runner, find_tool_python, read_beginning
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from pytest_golden.trajectory.readers.model import StepDraft
 
 _EVALUATED = re.compile(r"\[(\d+)/\d+\]\s+(\S+)\s+\[(.*?)\]\s+([\d.]+)s")
+# Its unit tests run before anything else.
+_FAILED_TEST = re.compile(r"^ *• `([^`\n]+)`::`([^`\n]+)`", re.MULTILINE)
+# Before what a test says of itself.
+_TEST_ERROR = "Failed to run test:"
 # The configuration may be a script.
 _IMPORT = re.compile(r"^(?:from|import) sqlmesh\b", re.MULTILINE)
 _CONFIG = re.compile(r"^config[ \t]*(?::[^=\n]*)?=[ \t]*(?:\w+\.)?Config\(", re.MULTILINE)
@@ -32,7 +37,10 @@ def _recognises(pipeline: PipelineFile) -> bool:
 
 
 def read_models(stdout: str, _: str) -> Iterator[StepDraft]:
-    """Read the models in the order in which they were evaluated; one that has several batches is one step."""
+    """Read the models in the order in which they were evaluated, and the unit tests that failed before.
+
+    A model that has several batches is one step.
+    """
     tasks = Tasks("sqlmesh")
     took: dict[str, float] = {}
     told, _, failures = stdout.partition("**Failed models**")
@@ -42,6 +50,8 @@ def read_models(stdout: str, _: str) -> Iterator[StepDraft]:
             took[name] = took.get(name, 0.0) + float(model[4]) * 1000
             tasks.begin(name, name, batches=int(model[1]), how=model[3])
             tasks.end(name, duration_ms=took[name])
+    for test in _FAILED_TEST.finditer(told):
+        tasks.end(f"{test[1]}::{test[2]}", error=_find_words(told, test[2]) or "the test failed")
     for part in failures.split("\n* `")[1:]:
         name, _, rest = part.partition("`")
         words = [line.strip() for line in "".join(rest.split(_FENCE)[1:2]).splitlines() if line.strip()]
@@ -50,6 +60,17 @@ def read_models(stdout: str, _: str) -> Iterator[StepDraft]:
             words = [words[-1], *words[:-1]]
         tasks.end(name.replace('"', ""), error="\n".join(words) or "the model failed")
     return tasks.drafts()
+
+
+def _find_words(told: str, test: str) -> str:
+    """Return what a failed test says, below the line with its name and a line of dashes."""
+    for mark in ("ERROR", "FAIL"):
+        said = told.partition(f"\n{mark}: {test} (")[2].partition(_FENCE)[0]
+        words = [line.strip() for line in said.partition("\n----")[2].splitlines()[1:]]
+        block = [word for word in takewhile(lambda word: not word.startswith("----"), words) if word]
+        if block:
+            return "\n".join(block[1:] if block[0].endswith(_TEST_ERROR) else block)
+    return ""
 
 
 READERS = (OutputReader("sqlmesh", read_models),)

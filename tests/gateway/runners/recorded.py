@@ -156,6 +156,38 @@ Executing model batches ━━━━━━━━━━━━━━━━━━�
 
 Error: Plan application failed.
 """
+# SQLMesh 0.236, whose unit tests fail: of another column, and of other rows.
+SQLMESH_TESTS = """\
+Initializing new project state...
+.EF```
+----------------------------------------------------------------------
+ERROR: test_revenue (/shop/tests/test_revenue.yaml)
+----------------------------------------------------------------------
+sqlmesh.utils.errors.TestError: Failed to run test:
+Detected unknown column(s)
+
+Expected column(s): customer_id, income
+Unknown column(s): revenue
+
+----------------------------------------------------------------------
+FAIL: test_orders (/shop/tests/test_orders.yaml)
+----------------------------------------------------------------------
+                  Missing rows
+┏━━━━━━┳━━━━━━━━━━━━━━┓
+┃ Row  ┃ customer_id  ┃
+
+```
+
+
+**Ran `3` Tests Against `duckdb`**
+
+**Failed tests (2):**
+ • `shop.revenue`::`test_revenue`
+ • `shop.orders`::`test_orders`
+
+
+Error: Cannot generate plan due to failing test(s). Fix test(s) and run again.
+"""
 # Nextflow 25
 NEXTFLOW = """\
 task_id\thash\tnative_id\tname\tstatus\texit\tsubmit\tduration\trealtime\t%cpu\tpeak_rss\tpeak_vmem\trchar\twchar

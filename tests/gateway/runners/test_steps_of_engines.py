@@ -352,6 +352,17 @@ def test_sqlmeshs_models_are_one_step_each() -> None:
     assert read_error("sqlmesh", recorded.SQLMESH).startswith("BinderException:\nBinder Error: Referenced column")
 
 
+def test_a_failed_unit_test_of_sqlmesh_is_a_step_with_its_own_words() -> None:
+    told = [("shop.revenue::test_revenue", "failed", None), ("shop.orders::test_orders", "failed", None)]
+    assert read("sqlmesh", recorded.SQLMESH_TESTS) == told
+    assert read_error("sqlmesh", recorded.SQLMESH_TESTS).startswith(
+        "Detected unknown column(s)\nExpected column(s): cust"
+    )
+    only_rows = recorded.SQLMESH_TESTS.replace(" • `shop.revenue`::`test_revenue`\n", "")
+    assert read_error("sqlmesh", only_rows).startswith("Missing rows\n")
+    assert read_error("sqlmesh", " • `a`::`b`\n") == "the test failed"
+
+
 RECORDED = "".join(text for name, text in vars(recorded).items() if name[0].isupper() and isinstance(text, str))
 
 
