@@ -1,7 +1,8 @@
 """`golden calibrate [NAME...]`: find what of the outputs moves by itself, and propose the fewest rules that make them stable.
 
 It runs each project twice: the second time at another time of day (where libfaketime is installed), with another hash seed,
-temporary folder and one thread. It compares what both runs wrote, and shows the rules as a change of the manifest.
+temporary folder and one thread. It compares what both runs wrote, and shows the rules as a change of the manifest. Where no
+rule would do, since another day gives another result, it tries a `clock:`.
 --write writes them, each with what was seen as a comment. Baselines are neither read nor changed.
 
 exit code: 0 all outputs are stable, or --write made them so; 1 something moves, or a run did not end as expected;
@@ -18,8 +19,9 @@ from pytest_golden.cli.options import add_options, locate_manifest, read_command
 from pytest_golden.cli.screen import open_console, print_json, print_list, show_status, styled
 from pytest_golden.compare.noise import KnownMovements
 from pytest_golden.errors import SettingsError
-from pytest_golden.gate.calibrating import calibrate_project, find_faketime, list_uncalibrated
+from pytest_golden.gate.calibrating import calibrate_project, list_uncalibrated
 from pytest_golden.gate.state_folder import find_store_place, hold_gate_lock, list_store_files, prepare_state_folder
+from pytest_golden.gateway.clock import HOW_TO_INSTALL, find_faketime
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.amending import Amendment, NotInTextError, amend, rewrite_manifest
 from pytest_golden.manifest.reader import load_manifest
@@ -97,9 +99,7 @@ def _calibrate(
     root = manifest.workspace_root
     hidden = list_store_files(find_store_place(settings.store, prepare_state_folder(root)))
     if find_faketime() is None and projects and not is_quiet:
-        say(
-            "libfaketime is not installed, so all runs have the real time: apt install faketime, or brew install libfaketime"
-        )
+        say(f"libfaketime is not installed, so all runs have the real time: {HOW_TO_INSTALL}")
 
     def open_gateway() -> ExecutionGateway:
         return ExecutionGateway(root, view=settings.sandbox, hidden=hidden)
@@ -145,18 +145,26 @@ def _amend(text: str, manifest: Manifest, found: Sequence[ProjectCalibration]) -
         calibration = each.found
         if calibration is None:
             continue
-        for position, rules in calibration.rules.items():
-            entry = calibration.outputs[position]
-            seen = [f"seen in {each.runs} runs: {told}" for told in _list_seen(calibration, position)] or [_OF_OTHERS]
-            values = {name: getattr(entry, name) for name in rules}
-            amendment = Amendment(places[each.project.name], position, values, seen)
+        for amendment in _list_amendments(each, calibration, places[each.project.name]):
             try:
                 amend(text, [amendment])
             except NotInTextError as error:
-                by_hand.append(f"{each.project.name}, {show_path(entry.path)}: {error}")
+                at = amendment.output
+                what = "clock" if at is None else show_path(calibration.outputs[at].path)
+                by_hand.append(f"{each.project.name}, {what}: {error}")
             else:
                 amendments.append(amendment)
     return amend(text, amendments), tuple(by_hand)
+
+
+def _list_amendments(each: ProjectCalibration, calibration: Calibration, place: int) -> Iterator[Amendment]:
+    if each.moved_by_day is not None:
+        seen = f"another day gives another result: {each.moved_by_day}"
+        yield Amendment(place, None, {"clock": each.project.clock}, [seen])
+    for position, rules in calibration.rules.items():
+        entry = calibration.outputs[position]
+        comments = [f"seen in {each.runs} runs: {told}" for told in _list_seen(calibration, position)] or [_OF_OTHERS]
+        yield Amendment(place, position, {name: getattr(entry, name) for name in rules}, comments)
 
 
 def _list_seen(calibration: Calibration, position: int) -> Iterator[str]:
@@ -186,6 +194,7 @@ def _facts(each: ProjectCalibration) -> dict[str, Any]:
         "error": each.failed.error_message if each.failed is not None else None,
         "changed_inputs": list(each.changed_inputs),
         "failed_by_clock": each.failed_by_clock,
+        "clock": each.project.clock if each.moved_by_day is not None else None,
     }
 
 
@@ -219,8 +228,11 @@ def _show_project(console: Console, each: ProjectCalibration) -> None:
         return
     style = "green" if each.found.is_stable else "bold yellow"
     told = "its outputs are stable" if each.found.is_stable else "not all of its outputs are stable"
+    if each.moved_by_day is not None:
+        told = f"{told} with `clock: {each.project.clock}`"
     console.print(styled(f"{head}, {told}", style))
-    print_list(console, [(" ", told) for told in (each.told,) if told])
+    by_day = None if each.moved_by_day is None else f"another day gives another result: {each.moved_by_day}"
+    print_list(console, [(" ", told) for told in (each.told, by_day) if told])
     for file in each.found.files:
         lines = chain(file.seen, (f"no rule for this: {told}" for told in file.unsolved))
         console.print(styled(f"  {show_path(file.path)}"))

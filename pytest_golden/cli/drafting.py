@@ -27,7 +27,7 @@ _NAMED_BY_FILE = frozenset({"odibi", "notebook"})
 # Names of files that say nothing of what they hold.
 _NO_NAMES = frozenset({"config", "dag", "definitions", "flow", "flows", "main", "odibi", "pipeline", "tasks"})
 # What a pipeline that was found needs to run.
-_FOUND_KEYS = frozenset({"runner", "args", "mounts", "pass_env"})
+_FOUND_KEYS = frozenset({"runner", "args", "mounts", "pass_env", "clock"})
 _NO_RULES = DeclaredOutput("*")
 
 

@@ -119,7 +119,8 @@ def _add_files(drafted: DraftedProject, tried: ProjectCalibration, folder: Path)
     unnamed = find_unexpected(written, [*engine_files, *(output.path for output in outputs if output.path)])
     writes = generalise_writes(unnamed, folder)
     told = (*drafted.told, *told, *filter(None, [tried.told]))
-    return replace(drafted, outputs=outputs, writes=writes, told=told)
+    clock = {} if tried.moved_by_day is None else {"clock": tried.project.clock}
+    return replace(drafted, outputs=outputs, writes=writes, told=told, keys={**drafted.keys, **clock})
 
 
 def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs: int) -> ProjectCalibration:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -345,8 +345,10 @@ class OutputExamination(Examination):
         if self._state_folder is not None:
             movements = KnownMovements(self._state_folder)
             known = {entry.path: movements.find_rules(self._project.name, entry.path) for entry in entries}
-        ended = outcome.started_at + timedelta(seconds=outcome.duration_seconds)
-        run = RunTime(outcome.started_at, ended, _MOST_HOURS_FROM_UTC if "TZ" in self._project.set_env else 0)
+        clock = self._project.clock
+        started = outcome.started_at if clock is None else datetime.fromisoformat(clock).replace(tzinfo=UTC)
+        ended = started + timedelta(seconds=outcome.duration_seconds)
+        run = RunTime(started, ended, _MOST_HOURS_FROM_UTC if "TZ" in self._project.set_env else 0)
         try:
             baseline = self._baselines.find(file.path)
             noise = baseline and explain_noise(entries, written.locate(file.path), baseline, known, run)

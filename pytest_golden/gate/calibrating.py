@@ -11,6 +11,7 @@ import glob
 import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from pytest_golden.compare.baselines import match_outputs, settle_runs
 from pytest_golden.compare.calibration import Calibration, calibrate
 from pytest_golden.compare.examination import export_tables
+from pytest_golden.gateway.clock import find_faketime, set_clock
 from pytest_golden.gateway.model import AgentRole, Ending, Permissions
 from pytest_golden.gateway.view import copy_content
 from pytest_golden.gateway.write_set import take_fingerprint
@@ -40,13 +42,7 @@ if TYPE_CHECKING:
 
     Draft = Callable[[WrittenFiles], tuple[DeclaredOutput, ...]]
 
-# The one for programs with threads first: with the other, waiting threads spin.
-_LIBRARIES = (
-    *("libfaketimeMT.so.1", "faketime/libfaketimeMT.so.1", "libfaketimeMT.1.dylib"),
-    *("libfaketime.so.1", "faketime/libfaketime.so.1", "libfaketime.1.dylib"),
-)
 _FAKETIME = "faketime"
-_LIBRARY_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/opt/homebrew/lib/faketime")
 # A day, seven hours and some minutes: another day of the week, hour and minute.
 _LATER_SECONDS = 24 * 3600 + 7 * 3600 + 13 * 60
 _MOST_NAMED = 5
@@ -67,7 +63,8 @@ class ProjectCalibration:
 
     `results` are those of the runs. `changed_inputs` are mounts and passed files that changed between the runs: what moves may
     come from them. `found` is None if they did, or if a run did not end as expected. `failed_by_clock` is the first line of the
-    failure of a run with another time, which was repeated without.
+    failure of a run with another time, which was repeated without. `moved_by_day` is what has no rule unless the project has the
+    `clock:` that is proposed, in `project`; None where none is.
     """
 
     project: GoldenProjectConfig
@@ -76,6 +73,7 @@ class ProjectCalibration:
     found: Calibration | None = None
     changed_inputs: tuple[str, ...] = ()
     failed_by_clock: str | None = None
+    moved_by_day: str | None = None
 
     @property
     def runs(self) -> int:
@@ -105,6 +103,9 @@ def calibrate_project(
 ) -> ProjectCalibration:
     """Run a project so many times, and find the rules that make its outputs stable.
 
+    Where no rule does, since it writes something else on another day, it is run as often again with a `clock:`, which is
+    proposed if it then is stable.
+
     Args:
         project: the project, with `outputs:`.
         open_gateway: makes the gateway of one run; each has threads and scratch of its own.
@@ -116,6 +117,28 @@ def calibrate_project(
         GoldenError: the harness could not do its job.
         KeyboardInterrupt: a run was interrupted.
     """
+    found = _calibrate(project, open_gateway, runs, watch, draft)
+    if found.found is None or found.found.is_solved or "time" not in found.varied:
+        return found
+    today = f"{datetime.now(UTC):%Y-%m-%d} 00:00:00"
+    again = _calibrate(replace(project, clock=today), open_gateway, runs, watch, draft)
+    if again.found is None or not again.found.is_solved:
+        return found
+    return replace(again, moved_by_day=_tell_first_unsolved(found.found))
+
+
+def _tell_first_unsolved(found: Calibration) -> str:
+    told = [f"{show_path(file.path)}: {file.unsolved[0].partition(': ')[0]}" for file in found.files if file.unsolved]
+    return next(iter(told), f"{show_path(found.missing[0])}: not every run wrote it" if found.missing else "")
+
+
+def _calibrate(
+    project: GoldenProjectConfig,
+    open_gateway: Callable[[], ExecutionGateway],
+    runs: int,
+    watch: Callable[[int, ExecutionGateway], object],
+    draft: Draft | None,
+) -> ProjectCalibration:
     clock, failed_by_clock = list_clocks(project)[0], None
     kept: list[dict[str, Path]] = []
     results: list[GoldenProjectResult] = []
@@ -218,20 +241,10 @@ class OutputCollector:
         return ()
 
 
-def find_faketime() -> Path | None:
-    """Find the library that gives programs another time; None where it is not installed."""
-    folders = [Path(folder) for folder in _LIBRARY_FOLDERS]
-    for folder in (*folders, *Path("/usr/lib").glob("*-linux-gnu*")):
-        for name in _LIBRARIES:
-            if (folder / name).is_file():
-                return folder / name
-    return None
-
-
 def list_clocks(project: GoldenProjectConfig) -> tuple[Path | None, ...]:
-    """List what to try for another time: the library, then None; only None for a project that sets its own time with `faketime`."""
+    """List what to try for another time: the library, then None; only None for a project that has its own time, by `clock:` or by `faketime`."""
     words = [word for command in (project.command or (), *project.before) for word in command]
-    is_own = any(os.path.basename(word) == _FAKETIME for word in words)  # noqa: PTH119 - text
+    is_own = project.clock is not None or any(os.path.basename(word) == _FAKETIME for word in words)  # noqa: PTH119 - text
     return tuple(dict.fromkeys((None if is_own else find_faketime(), None)))
 
 
@@ -252,13 +265,7 @@ def vary(
     if number % 2:
         varied |= dict.fromkeys(_THREADS, "1")
     if clock is not None:
-        varied |= {
-            "LD_PRELOAD": str(clock),
-            "FAKETIME": f"+{number * _LATER_SECONDS}",
-            "NO_FAKE_STAT": "1",
-            # It tells no time of day, and a program that waits by it, such as Snakemake, would never end.
-            "DONT_FAKE_MONOTONIC": "1",
-        }
+        varied |= set_clock(clock, f"+{number * _LATER_SECONDS}")
     return replace(project, set_env={**varied, **project.set_env}, before=before)
 
 

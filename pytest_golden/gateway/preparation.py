@@ -347,7 +347,12 @@ def build_environment(
     is_virtual = sys.prefix != sys.base_prefix if is_own else (prefix / "pyvenv.cfg").exists()
     if project.venv is not None or is_virtual:
         clean["CONDA_PREFIX" if is_conda_prefix(prefix) else "VIRTUAL_ENV"] = str(prefix)
-    return {**clean, **runner, **passed_variables(project, environ), **project.config.set_env}
+    clock = {}
+    if project.config.clock is not None:
+        from pytest_golden.gateway.clock import start_clock
+
+        clock = start_clock(project.config.clock)
+    return {**clean, **runner, **passed_variables(project, environ), **clock, **project.config.set_env}
 
 
 def passed_variables(project: ResolvedProject, environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Adds rules to entries of `outputs:`, or whole projects, to the text of a manifest, and changes nothing else of it: no comment, no quote."""
+"""Adds rules to projects and to entries of `outputs:`, or whole projects, to the text of a manifest, and changes nothing else of it: no comment, no quote."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ _WORDS_OF_YAML = frozenset({"true", "false", "null", "yes", "no", "on", "off", "
 class Amendment:
     """What one entry of `outputs:` is to have: the whole new value of each rule, and comments that say why.
 
-    `project` and `output` are positions in `golden_projects:` and in the project's `outputs:`, from 0.
+    `project` and `output` are positions in `golden_projects:` and in the project's `outputs:`, from 0. Without an `output` the
+    rules are keys of the project.
     """
 
     project: int
-    output: int
+    output: int | None
     rules: Mapping[str, Any]
     comments: Sequence[str] = ()
 
@@ -98,8 +99,13 @@ def add_projects(text: str, projects: Sequence[Sequence[str]]) -> str:
 def _find_entry(root: yaml.Node | None, amendment: Amendment) -> yaml.MappingNode:
     projects = _find_value(root, "golden_projects")
     project = projects.value[amendment.project] if isinstance(projects, yaml.SequenceNode) else None
+    place = f"golden_projects[{amendment.project}]"
+    if amendment.output is None:
+        if not isinstance(project, yaml.MappingNode):
+            raise NotInTextError(f"{place} is an alias: add the rules to what it names by hand")
+        return project
     outputs = _find_value(project, "outputs")
-    place = f"golden_projects[{amendment.project}].outputs[{amendment.output}]"
+    place = f"{place}.outputs[{amendment.output}]"
     if not isinstance(outputs, yaml.SequenceNode) or amendment.output >= len(outputs.value):
         raise NotInTextError(f"{place} is declared in `defaults:` or by an alias: add the rules there by hand")
     entry = outputs.value[amendment.output]

@@ -414,6 +414,11 @@ class GoldenProjectConfig(Shape):
         "Which files of project_dir the pipeline sees. tracked: those that git tracks, and depends_on. auto: tracked for"
         " engines that leave out what is done already, where git knows the project; else all.",
     )
+    clock: str | None = declared(
+        None,
+        value_kinds.CLOCK,
+        "The time at which each process of the pipeline starts, such as 2026-11-20 or 2026-11-20 06:00:00. Needs libfaketime.",
+    )
     coverage: bool = declared(
         False, kinds.FLAG, "Whether `pytest --cov` counts the lines of Python that the pipeline runs."
     )

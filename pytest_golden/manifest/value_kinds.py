@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _PERCENT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%")
 _NUMBER = re.compile(NUMBER_FORM)
+_TIME = "2026-11-20, or 2026-11-20 06:00:00"
+_TIME_FORM = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?$"
 _BOUNDS = "two bounds such as [0, 1e6] or [2024-01-01, null]"
 
 
@@ -63,6 +65,18 @@ def _check_bound(value: Any) -> float | str | None:
     except ValueError:
         raise wrong(f"{show(value)} is no number, day or time; write one, or null for no bound") from None
     return str(text)
+
+
+def _check_clock(value: Any) -> str:
+    """Return a time of day on a day as text, `2026-11-20 06:00:00`."""
+    text = value.text if isinstance(value, Unquoted) else value.isoformat() if isinstance(value, date) else value
+    try:
+        time = datetime.fromisoformat(check_text(text)) if re.match(_TIME_FORM, str(text)) else None
+    except ValueError:
+        time = None
+    if time is None:
+        raise wrong(f"{show(value)} is no day, and no time without a zone; write one, such as {_TIME}")
+    return f"{time:%Y-%m-%d %H:%M:%S}"
 
 
 def _check_bounds(value: Any) -> tuple[float | str | None, float | str | None]:
@@ -126,3 +140,4 @@ SHARE = Kind(
         ]
     },
 )
+CLOCK = Kind(_check_clock, {"type": "string", "pattern": _TIME_FORM})

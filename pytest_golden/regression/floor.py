@@ -131,6 +131,7 @@ def _list_texts(project: GoldenProjectConfig) -> tuple[tuple[str, WeakeningKind,
         ("before", WeakeningKind.COMMAND, "; ".join(map(_quote, project.before))),
         ("after", WeakeningKind.COMMAND, "; ".join(map(_quote, project.after))),
         ("venv", WeakeningKind.ENVIRONMENT, project.venv or ""),
+        ("clock", WeakeningKind.ENVIRONMENT, project.clock or ""),
         ("pass_env", WeakeningKind.ENVIRONMENT, ", ".join(sorted(project.pass_env))),
         ("pass_files", WeakeningKind.ENVIRONMENT, ", ".join(sorted(project.pass_files))),
     )

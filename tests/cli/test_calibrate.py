@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.calibrating import find_faketime
+from pytest_golden.gateway.clock import find_faketime
 from pytest_golden.manifest.reader import load_manifest
 
 if TYPE_CHECKING:
@@ -158,3 +158,31 @@ def test_a_run_that_another_time_fails_is_repeated_without(golden: Golden, order
     assert found["rules"][0]["rules"] == {"key": ["id"], "ignore_columns": ["at"]}
     told = " ".join(golden("calibrate", "orders").out.split())
     assert "all runs had the real time: with another one (libfaketime) it did not pass: exit code 3" in told
+
+
+@pytest.mark.skipif(find_faketime() is None, reason="needs libfaketime")
+def test_what_depends_on_the_day_gets_a_clock(golden: Golden, orders: Path) -> None:
+    # A row for each day of this month and the last, and a random id, which no clock holds still.
+    (orders / "run.sh").write_text("""\
+printf 'day,at\\n' > out.csv
+for day in $(seq $(($(date +%s) / 86400 - 20600))); do printf '%s,%s\\n' $day $(date +%N) >> out.csv; done
+printf 'id,by\\n1,%s\\n' "$(cat /proc/sys/kernel/random/uuid)" > machine.csv
+""")
+    shown = golden("calibrate", "orders")
+    assert shown.code == 1
+    told = " ".join(shown.out.split())
+    assert "orders: 2 runs, not all of its outputs are stable with `clock: 20" in told
+    assert "another day gives another result: out.csv: it has" in told
+    facts = golden("calibrate", "orders", "--write", "--json").json
+    clock = facts["projects"][0]["clock"]
+    assert clock.endswith(" 00:00:00")
+    (project, _) = load_manifest(orders / "golden_projects.yaml").projects
+    assert project.clock == clock
+    assert [output.ignore_columns for output in project.outputs] == [("at",), ("by",)]
+    assert "    # another day gives another result: out.csv: it has" in (orders / "golden_projects.yaml").read_text()
+    again = golden("calibrate", "orders", "--json").json["projects"][0]
+    assert (again["stable"], again["clock"], again["varied"]) == (
+        True,
+        None,
+        ["hash seed", "temporary folder", "one thread"],
+    )

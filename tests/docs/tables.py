@@ -34,6 +34,7 @@ _SPECIAL_TYPES = {
     "memory_limit": "size",
     "network": "true, false, loopback or host",
     "until": "day",
+    "clock": "day or time",
     "command": "command",
     "before": "list of commands",
     "after": "list of commands",

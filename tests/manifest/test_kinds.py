@@ -128,6 +128,9 @@ _PROJECT = "golden_projects:\n- path: a.sh\n  "
         _PROJECT + "outputs: [{path: x.log, ignore_lines: ['^#'], compare: null}]",
         _PROJECT + "max_slowdown: 2",
         _PROJECT + "max_slowdown: null",
+        _PROJECT + "clock: 2026-11-20",
+        _PROJECT + "clock: 2026-11-20 06:00:00",
+        _PROJECT + "clock: '2026-11-20T06:00'",
     ],
 )
 def test_what_the_reader_takes_the_schema_takes(text: str) -> None:
@@ -146,6 +149,9 @@ def test_what_the_reader_takes_the_schema_takes(text: str) -> None:
         "retired: [{name: a}]\n",
         "[]\n",
         _PROJECT + "timout: 3",
+        _PROJECT + "clock: noon",
+        _PROJECT + "clock: 20261120",
+        _PROJECT + "clock: 2026-11-20 06:00:00Z",
         _PROJECT + "outputs: [x.csv]",
         _PROJECT + "outputs: [{compare: text}]",
         _PROJECT + "outputs: [{path: x, compare: csv}]",
