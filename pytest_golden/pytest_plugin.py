@@ -82,10 +82,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if any(getattr(config.option, name, None) for name in _SHOWS_ONLY):
         return
     if config.option.golden:
-        from pytest_golden.session.start import start
+        from pytest_golden.values.loading import loading
 
         own_markers: tuple[str, ...] = config.stash.get(_OWN_MARKERS, ())
-        start(config, own_markers)
+        with loading():
+            from pytest_golden.session.start import start
+
+            start(config, own_markers)
         return
     typed = settings.find_typed_flag([str(argument) for argument in config.invocation_params.args])
     if typed is not None:

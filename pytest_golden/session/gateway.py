@@ -13,6 +13,7 @@ import pytest
 from pytest_golden.errors import GatewayError
 from pytest_golden.session.declared import name_session
 from pytest_golden.storage.folder import STATE_FOLDER
+from pytest_golden.values.loading import loading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,7 +47,9 @@ class SessionGateway:
             GatewayError: a plugged-in one cannot execute anything.
         """
         if self._gateway is None:
-            found = self._config.hook.pytest_golden_gateway(config=self._config)
+            # A worker of xdist loads no more than this.
+            with loading(is_last=hasattr(self._config, "workerinput")):
+                found = self._config.hook.pytest_golden_gateway(config=self._config)
             if not callable(getattr(found, "run_pipeline", None)):
                 raise GatewayError(
                     f"pytest_golden_gateway gave {found!r}, which has no run_pipeline: return an object that has one."

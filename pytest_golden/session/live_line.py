@@ -292,7 +292,7 @@ class Ticker:
 class Errand(Generic[_T]):
     """Does `work` once, in a thread: after a pause, or as soon as somebody waits for it. A fork of the process does."""
 
-    def __init__(self, work: Callable[[], _T], *, name: str, pause_seconds: float) -> None:
+    def __init__(self, work: Callable[[], _T], *, name: str, pause_seconds: float = 0) -> None:
         self._work = work
         self._pause_seconds = pause_seconds
         self._is_awaited = threading.Event()

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pytest
+
 from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.gate import state_folder
@@ -27,10 +29,11 @@ from pytest_golden.regression.verdict import RunStatus
 from pytest_golden.session.declared import name_session
 from pytest_golden.session.earlier import GoldenHistory
 from pytest_golden.session.live_line import Errand, Ticker
-from pytest_golden.session.scheduler import count_workers
+from pytest_golden.session.scheduler import count_workers, is_distributed
 from pytest_golden.settings import MODEL_VARIABLE, NO_STORE
 from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.folder import STATE_FOLDER
+from pytest_golden.values.loading import loading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
@@ -60,6 +63,11 @@ class _Opened(NamedTuple):
     record: RunRecord
     history: GoldenHistory
     live: LiveRow
+
+
+@loading(is_last=True)
+def _load() -> None:
+    import pytest_golden.gate.run_record  # noqa: F401
 
 
 class GoldenRecording:
@@ -103,6 +111,14 @@ class GoldenRecording:
         """The id of the run's entry; None if it has none and will not get one."""
         opened = self._get_opened()
         return self.run_id if opened is not None and opened.record.is_kept else None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionstart(self) -> Generator[None, None, None]:
+        """While xdist's workers start and collect, load what the record needs: later it would hold up their tests."""
+        yield
+        if self._declared.projects and is_distributed(self._session.config):
+            self._find_abilities()
+            Errand(_load, name="golden-loading")
 
     def pytest_report_header(self) -> list[str]:
         """Say where results go, and which language model is asked afterwards."""
@@ -182,6 +198,7 @@ class GoldenRecording:
             # The seal hides a file elsewhere, and only what is there can be hidden.
             self._get_opened()
 
+    @loading(is_last=True)
     def _open(self, place: StorePlace, spool: Spool, begun: RunBegun, substitute: Path | None) -> _Opened:
         from pytest_golden.gate.run_record import RunRecord
 
