@@ -116,7 +116,7 @@ class OutcomeTrajectoryLogger:
             task: what the agent had to do.
             result: a value of any kind; anything but JSON content becomes readable text. A large one is read in another
                 thread, so that the event loop is not blocked.
-            success: whether it worked.
+            success: whether it worked. A result whose `status` is a word of failure, or whose `success` is False, did not.
             execution_path: the names of the steps, in order.
             agent_name: the agent.
             execution_time: in seconds, None when unknown.
@@ -154,17 +154,30 @@ class OutcomeTrajectoryLogger:
         """Return the plan of an outcome, a failed one as well, and store it, for its agent and for everybody.
 
         The model's plan is used, with a confidence of 0.95, when every step that it names is one of the outcome's. Otherwise,
-        and when the model is late, the rules make the plan.
+        and when the model is late, the rules make the plan; a better one that is stored already stays, and is returned.
 
         Raises:
             GoldenError: the logger is closed.
         """
         self.refuse_closed()
         plan = await self._ask_model(outcome) if use_llm else None
-        plan = plan or outcomes.extract_plan_by_rules(outcome)
+        if plan is None:
+            plan = outcomes.extract_plan_by_rules(outcome)
+            known = await asyncio.to_thread(self._find_plan, plan, outcome)
+            if known is not None and known.confidence > plan.confidence:
+                return known
         count = partial(self._counts.count, "plans", plan.plan_id)
         await wait_for(self._keep_following(lambda: outcomes.write_plan(plan, outcome), count))
         return plan
+
+    def _find_plan(self, plan: ExtractedPlan, outcome: ProductionOutcome) -> ExtractedPlan | None:
+        """Return the plan that is stored under the same id; None if there is none, or the store cannot tell."""
+        try:
+            memory = self._memories.get((outcomes.PLANS, outcome.agent_name), plan.plan_id)
+            return None if memory is None else ExtractedPlan.from_dict(memory.value)
+        except Exception as error:  # there may be no store, or one of another kind
+            _log.debug("no stored plan was found", exc_info=error)
+            return None
 
     async def store_training_example(self, outcome: ProductionOutcome, plan: ExtractedPlan) -> str:
         """Store an outcome with its plan, and return the example's id; a second call changes nothing.
@@ -362,12 +375,14 @@ def agent_run(logger: OutcomeTrajectoryLogger, *, task: str, agent_name: str) ->
 class AgentRun:
     """One run, or the template of the runs of a decorated function. `agent_run` makes it.
 
-    Set `result` to the result of the run, and put further facts that help to understand it into `context`.
+    Set `result` to the result of the run, `success` to False if it failed without an exception, and put further facts that help to
+    understand it into `context`.
     """
 
     def __init__(self, logger: OutcomeTrajectoryLogger, task: str, agent_name: str) -> None:
         check_any_text("task", task)
         self.result: Any = None
+        self.success = True
         self.context: dict[str, Any] = {}
         self._handed: HandedOver | None = None
         self._logger = logger
@@ -433,7 +448,7 @@ class AgentRun:
         self._logger.refuse_closed()
         if self._token is not None:
             raise GoldenError("this run has not ended; call agent_run once for each run that goes on beside it")
-        self.result, self._handed = None, None
+        self.result, self.success, self._handed = None, True, None
         self.context, self._steps = {}, []
         self._started = monotonic_seconds()
         self._token = _CURRENT.set(self)
@@ -446,12 +461,13 @@ class AgentRun:
             with suppress(ValueError):  # ended in another context than it began
                 _CURRENT.reset(self._token)
             self._token = None
-        failed = error is not None and not (isinstance(error, SystemExit) and not error.code)
-        message = error_text(error) if failed and error is not None else None
+        is_raised = error is not None and not (isinstance(error, SystemExit) and not error.code)
+        message = error_text(error) if is_raised and error is not None else None
+        success = bool(self.success) and not is_raised
         try:
             self._handed = self._logger.hand_over(
                 outcomes.Report(
-                    self._task, self.result, not failed, self._steps, self._agent_name, took, message, self.context
+                    self._task, self.result, success, self._steps, self._agent_name, took, message, self.context
                 )
             )
         except (GoldenError, ValueError) as refusal:

@@ -88,11 +88,18 @@ def make_outcome(report: Report) -> ProductionOutcome:
         kept["context"] = {**kept["context"], CUT_FIELDS: missing}
     return ProductionOutcome(
         **kept,
-        success=report.success,
+        success=report.success and not says_failure(report.result),
         agent_name=report.agent_name,
         execution_time=report.execution_time,
         timestamp=report.timestamp,
     )
+
+
+def says_failure(result: Any) -> bool:
+    """Tell whether a result says that the work failed: by its `status`, or by a `success` that is False."""
+    if not isinstance(result, Mapping):
+        return False
+    return str(result.get("status")).lower() in _FAILURE_WORDS or result.get("success") is False
 
 
 def _share_room(room: int, result: Any, context: Mapping[str, Any] | None) -> dict[str, Cut]:
@@ -293,6 +300,9 @@ def _fit_mapping(mapping: Mapping[str, Any], room: int) -> dict[str, Any]:
 PATTERNS = ("direct_implementation", "iterative_refinement", "complex_multi_step")
 _FAST_SECONDS, _SLOW_SECONDS = 5.0, 30.0
 _DIRECT_STEPS, _SHORT_STEPS, _LONG_STEPS = 2, 5, 10
+_FAILURE_WORDS = frozenset(
+    {"failure", "failed", "fail", "error", "errored", "crashed", "aborted", "timeout", "timed_out"}
+)
 _SUCCESS_WORDS = frozenset({"success", "succeeded", "passed", "ok"})
 _MOST_OF_ERROR = 500
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,8 +18,9 @@ from pytest_golden.learning.gate_results_store import read_results
 from pytest_golden.learning.language_model.prompting import write_data
 from pytest_golden.learning.lessons.recalling import recall_lessons
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
-from pytest_golden.learning.outcomes import EVERYBODY, OUTCOMES, PLANS, TRAINING
+from pytest_golden.learning.model import ProductionOutcome
+from pytest_golden.learning.outcomes import OUTCOMES, TRAINING
+from pytest_golden.learning.plans import find_plans
 from pytest_golden.learning.seen_before import find_seen_before
 from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.learning.store import iterate_kind
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from pytest_golden.learning.lessons.model import SkillMemory
-    from pytest_golden.learning.model import Memory
+    from pytest_golden.learning.model import ExtractedPlan
     from pytest_golden.storage.store import Store
 
 OPERATOR = "production_learned"
@@ -49,13 +49,14 @@ _MOST_LOOKED_AT = 5_000
 
 
 def trajectories_for(problem: str, agent: str, limit: int = 5, *, store: MemoryStore | Store) -> tuple[Trajectory, ...]:
-    """Return the plans for a problem as trajectories that are not completed, with a step for each of a plan's tools.
+    """Return the plans that worked for problems like this one, as trajectories that are not completed, with a step for each tool.
 
     The agent's own plans come first, then everybody's, each best first. `metadata` has `operator` (`production_learned`),
-    `plan_id`, `outcome_id`, `problem`, `strategy_description`, `reasoning_pattern` and `confidence`.
+    `plan_id`, `outcome_id`, `problem`, `strategy_description`, `reasoning_pattern`, `confidence`, and `warnings`: what failed for
+    such a problem, and why. A plan that failed is no trajectory.
 
     Args:
-        problem: words; the search finds plans that contain any of them, or whose task does.
+        problem: words; a plan must have half of those that tell anything, two at least, in its task or its steps.
         agent: the agent whose plans come first.
         limit: the most trajectories to return.
         store: the store of the plans.
@@ -67,18 +68,14 @@ def trajectories_for(problem: str, agent: str, limit: int = 5, *, store: MemoryS
     check_text("agent", agent)
     check_any_text("problem", problem)
     memories = store if isinstance(store, MemoryStore) else MemoryStore(store)
-    found: dict[str, Memory] = {}
-    for owner in dict.fromkeys((agent, EVERYBODY)):
-        for hit in memories.search_memories((PLANS, owner), problem, limit):
-            found.setdefault(hit.memory.key, hit.memory)
-    plans: list[ExtractedPlan] = []
-    for memory in found.values():
-        with suppress(ValueError):  # another value, or one that a newer program wrote
-            plans.append(ExtractedPlan.from_dict(memory.value))
-    return tuple(_begin(plan, problem) for plan in plans)[:limit]
+    check_count("limit", limit, least=1)
+    with memories.store.read() as connection:
+        found = find_plans(connection, problem, agent)
+    warnings = [one.warning for one in found if not one.has_worked]
+    return tuple(_begin(one.plan, problem, warnings) for one in found if one.has_worked)[:limit]
 
 
-def _begin(plan: ExtractedPlan, problem: str) -> Trajectory:
+def _begin(plan: ExtractedPlan, problem: str, warnings: Sequence[str]) -> Trajectory:
     trajectory = Trajectory.new(
         {
             "operator": OPERATOR,
@@ -88,6 +85,7 @@ def _begin(plan: ExtractedPlan, problem: str) -> Trajectory:
             "strategy_description": plan.strategy_description,
             "reasoning_pattern": plan.reasoning_pattern,
             "confidence": plan.confidence,
+            "warnings": list(warnings),
         }
     )
     for tool in plan.tools_sequence:

@@ -222,3 +222,16 @@ def test_run_that_goes_on_is_not_begun_again(memories: MemoryStore, logger: Outc
     with run:
         run.step("again")
     assert len(memories.list_keys(("outcomes", "etl"))) == 2
+
+
+async def test_a_run_may_say_that_it_failed(tmp_path: Path) -> None:
+    with MemoryStore.open(tmp_path / "golden.db") as memories:
+        async with OutcomeTrajectoryLogger(memories) as logger:
+            run = agent_run(logger, task="load", agent_name="etl")
+            async with run:
+                run.success = False
+            assert run.outcome is not None
+            assert (run.outcome.success, run.outcome.error_message) == (False, None)
+            async with run:
+                run.step("again")
+            assert run.outcome.success

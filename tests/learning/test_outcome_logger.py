@@ -123,6 +123,17 @@ async def test_failures_have_no_plan_of_their_own_accord(memories: MemoryStore) 
     assert list(logger.get_statistics().values()) == [1, 1, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    "result", [{"status": "failed"}, {"status": "ERROR", "rows": 3}, {"status": "timeout"}, {"success": False}]
+)
+async def test_a_result_that_says_it_failed_is_a_failure(memories: MemoryStore, result: dict[str, Any]) -> None:
+    async with OutcomeTrajectoryLogger(memories) as logger:
+        outcome = await logger.log_outcome("load", result, True, ["a"], "etl")
+        kept = await logger.log_outcome("load", {"status": "done", "success": True}, True, ["a"], "etl")
+    assert (outcome.success, kept.success) == (False, True)
+    assert memories.list_keys(("plans", "etl")) == (f"plan_{kept.outcome_id}",)
+
+
 async def test_without_extraction_only_the_outcome_is_kept(memories: MemoryStore) -> None:
     async with OutcomeTrajectoryLogger(memories, enable_auto_extraction=False) as logger:
         await log(logger)
@@ -539,6 +550,18 @@ async def test_a_model_that_lies_or_fails_costs_no_plan(reply: Any, caplog: pyte
     assert plan == extract_plan_by_rules(outcome)
     assert all(record.levelno == logging.WARNING for record in caplog.records)
     assert caplog.records or reply is None
+
+
+@pytest.mark.parametrize("use_llm", [True, False])
+async def test_a_later_failure_of_the_model_leaves_its_plan(tmp_path: Path, *, use_llm: bool) -> None:
+    with MemoryStore.open(tmp_path / "golden.db") as memories:
+        async with OutcomeTrajectoryLogger(memories, Scripted(REPLY)) as logger:
+            outcome = await logger.log_outcome("load", 3, True, ["extract", "load"], "etl")
+            better = await logger.extract_plan(outcome, use_llm=True)
+        async with OutcomeTrajectoryLogger(memories, Scripted(RuntimeError("odd"))) as logger:
+            assert await logger.extract_plan(outcome, use_llm=use_llm) == better
+        for owner in ("etl", "global"):
+            assert [one.value for one in memories.history(("plans", owner), better.plan_id)][-1] == better.to_dict()
 
 
 async def test_without_a_model_the_rules_make_the_plan() -> None:

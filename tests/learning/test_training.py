@@ -20,7 +20,7 @@ from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
-from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger, log_agent_outcome
+from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger, get_outcome_logger, log_agent_outcome
 from pytest_golden.learning.store import iterate_kind
 from pytest_golden.learning.training import (
     check_names,
@@ -318,6 +318,33 @@ def test_own_plans_come_first_and_then_those_of_others(store: Store) -> None:
     assert ids[0] == own.outcome_id
     assert len(set(ids)) == 3
     assert set(ids[1:]) < {one.outcome_id for one in others}
+
+
+def test_a_plan_that_failed_is_a_warning_and_no_trajectory(store: Store) -> None:
+    outcome = log_plan(store, "load the orders into the warehouse", ["read", "load"])
+
+    async def fail() -> None:
+        logger = get_outcome_logger(store)
+        path = ["dump", "drop_table", "restore"]
+        failed = await logger.log_outcome(
+            "load all orders into the warehouse", None, False, path, "etl", error_message="OutOfSpace: no room\nat"
+        )
+        await logger.extract_plan(failed)
+
+    asyncio.run(fail())
+    (found,) = trajectories_for("load orders of May into the warehouse", "etl", store=store)
+    assert found.metadata["outcome_id"] == outcome.outcome_id
+    assert found.metadata["warnings"] == [
+        "Sequential execution: dump \u2192 drop_table \u2192 restore failed: OutOfSpace: no room"
+    ]
+
+
+@pytest.mark.parametrize("task", ["colour the orders page", "send the mail", "fix it", "orders"])
+def test_a_task_that_shares_a_word_has_no_plan(store: Store, task: str) -> None:
+    log_plan(store, "import the orders table from CSV", ["read", "load"])
+    expected = 1 if task == "orders" else 0
+    assert len(trajectories_for(task, "etl", store=store)) == expected
+    assert len(trajectories_for("Fix the import of orders", "etl", store=store)) == 1
 
 
 def test_nothing_alike_gives_nothing(store: Store) -> None:

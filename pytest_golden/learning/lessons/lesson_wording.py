@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
@@ -35,7 +36,7 @@ _CLASS = re.compile(
     r"\b(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Warning|Timeout|Interrupt|Exit|NotFound|Failure))\b"
 )
 _TRACEBACK = "Traceback (most recent call last)"
-_FEW, _SURE, _LIKELY, _GUESSED = 2, 0.9, 0.8, 0.7
+_FEW, _SURE, _LIKELY, _GUESSED, _EMPTY = 2, 0.9, 0.8, 0.7, 0.5
 _CONSTRAINTS = {
     Constraint.LIBRARY: "Install the library {subject} before {tool} is called where it is missing",
     Constraint.COMMAND: "Install the command {subject} before {tool} is called where it is missing",
@@ -132,6 +133,8 @@ class _Case:
     def success(self) -> str:
         if self.worked is None:
             return ""
+        if edits := self.evidence.get("edits"):
+            return "\n".join(f"{edit['file']}:\n{edit['diff']}" for edit in edits)
         changes = word_changes(self.evidence.get("changed_arguments") or {})
         tools = [name_tool(tool) for tool in self.evidence.get("worked_tools") or ()]
         if tools:
@@ -142,7 +145,7 @@ class _Case:
     def reason(self) -> str:
         constraint = self.evidence.get("constraint")
         if constraint is None:
-            return self.line
+            return f"{self.failed} worked after it" if self.evidence.get("edits") else self.line
         reason = f"{constraint}: {self.subject}" if self.subject else str(constraint)
         return f"{reason} ({self.line})" if self.line else reason
 
@@ -188,6 +191,11 @@ def _word_change(name: str, change: Mapping[str, Any]) -> str:
     return f"set {argument} to {after}{old}"
 
 
+def _says_how(changes: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Tell whether one of the changes can be told: `change X`, without a value, is no advice."""
+    return any("to" not in change or "from" not in change or _word_value(change["to"]) for change in changes.values())
+
+
 def _word_value(value: Any) -> str | None:
     """Return a plain short value as text; None for a value that belongs to one task, or is of no use."""
     if isinstance(value, str):
@@ -224,6 +232,27 @@ def _word_correction(case: _Case) -> str:
     return f"When {case.failed} fails{case.cause}, {word_changes(case.evidence.get('changed_arguments') or {})}"
 
 
+def _word_edit(case: _Case) -> str:
+    edits = case.evidence["edits"]
+    files = list(dict.fromkeys(PurePosixPath(edit["file"]).name for edit in edits))
+    named = _join([_quote_name(file) or "a file" for file in files[:_MOST_NAMES]], " and ")
+    return (
+        f"When {case.failed} fails{case.cause}, look at {named}: {_word_replacement(edits) or 'an edit there fixed it'}"
+    )
+
+
+def _word_replacement(edits: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a single edit of one line replaced; empty for a larger one, and for what belongs to one task."""
+    if len(edits) != 1:
+        return ""
+    lines = str(edits[0]["diff"]).splitlines()
+    sides = [[line[1:].strip() for line in lines if line[:1] == sign] for sign in "-+"]
+    if [len(side) for side in sides] != [1, 1]:
+        return ""
+    before, after = (_quote_name(side[0]) for side in sides)
+    return f"{after} in the place of {before} fixed it" if before and after else ""
+
+
 def _word_constraint(case: _Case) -> str:
     kind = Constraint(case.evidence["constraint"])
     advice = _CONSTRAINTS[kind].format(tool=case.failed, subject=case.subject or "something it needs")
@@ -251,6 +280,7 @@ _WORDINGS: Mapping[LessonKind, Callable[[_Case], str]] = {
     LessonKind.ENVIRONMENTAL_CONSTRAINT: _word_constraint,
     LessonKind.REPLAN_SUCCESS: _word_replan,
     LessonKind.FAILED_AFTER_REPLAN: _word_failed_plans,
+    LessonKind.EDIT_FIX: _word_edit,
 }
 
 
@@ -262,10 +292,12 @@ def _rate(kind: LessonKind, evidence: Mapping[str, Any]) -> float:
         return _GUESSED
     if kind is LessonKind.PARAMETER_CORRECTION:
         changes = len(evidence.get("changed_arguments") or ())
+        if not _says_how(evidence.get("changed_arguments") or {}):
+            return _EMPTY
         return _SURE if changes == 1 else _LIKELY if changes <= _MOST_NAMES else _GUESSED
     if kind is LessonKind.TOOL_SUBSTITUTION:
         return _LIKELY if evidence.get("shared_arguments") else _GUESSED
-    return _LIKELY if kind is LessonKind.REPLAN_SUCCESS else _GUESSED
+    return _LIKELY if kind in {LessonKind.REPLAN_SUCCESS, LessonKind.EDIT_FIX} else _GUESSED
 
 
 class Wording(BaseModel):

@@ -18,13 +18,14 @@ from pytest_golden.values.shape import Shape, VersionedShape
 
 
 class LessonKind(StrEnum):
-    """The origin of a lesson: one of the five patterns in attempts, the gate's history, or a person's correction."""
+    """The origin of a lesson: one of the six patterns in attempts, the gate's history, or a person's correction."""
 
     TOOL_SUBSTITUTION = "tool_substitution"
     PARAMETER_CORRECTION = "parameter_correction"
     ENVIRONMENTAL_CONSTRAINT = "environmental_constraint"
     REPLAN_SUCCESS = "replan_success"
     FAILED_AFTER_REPLAN = "failed_after_replan"
+    EDIT_FIX = "edit_fix"
     PROJECT_FIX = "project_fix"
     CORRECTION = "correction"
 

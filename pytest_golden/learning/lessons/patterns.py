@@ -1,7 +1,8 @@
-"""Find five patterns in the attempts of an agent, each with its redacted evidence. Pure.
+"""Find six patterns in the attempts of an agent, each with its redacted evidence. Pure.
 
-A failure gives one pattern: a lack of the environment, or else a wrong argument, or else the tool that worked instead. Plans are
-judged separately. Two tools that both worked, and a call that failed and then worked, teach nothing.
+A failure gives one pattern: a lack of the environment, or else an edit after which the same call worked, or else a wrong argument,
+or else the tool that worked instead. Plans are judged separately. Two tools that both worked, and a call that failed and then
+worked with nothing changed in between, teach nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_golden.learning.lessons.edits import find_edits, find_fixing_edits, is_same_check
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonPattern
 from pytest_golden.learning.lessons.quality import LASTING, find_limit
 from pytest_golden.learning.signature import error_signature
@@ -32,7 +34,8 @@ _MOST_LATER = 200
 def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
     """Return the patterns in attempts, given in the order in which they were made.
 
-    `tool_substitution`: a tool failed, and the next one that worked is another. `parameter_correction`: the same tool worked
+    `edit_fix`: a call failed, files were edited, and the same call worked, or failed with another error; `edits` is a list of
+    `{file, diff}`, `check` the arguments of the call. `tool_substitution`: a tool failed, and the next one that worked is another. `parameter_correction`: the same tool worked
     with other arguments; `changed_arguments` is `{name: {"from": ..., "to": ...}}`, without `from` for an added and without
     `to` for a removed argument. `environmental_constraint`: the error names what is missing (`constraint`, `subject`); it wins
     over a substitution. `replan_success`: two or more failures, and then a new plan that succeeded; `failed_after_replan`: the
@@ -85,6 +88,10 @@ class _Made(NamedTuple):
 def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> LessonPattern | None:
     failed = one.attempt
     limit = find_limit(failed.error_message)
+    if limit is None and (edits := find_fixing_edits(failed, [other.attempt for other in later])):
+        return LessonPattern(
+            LessonKind.EDIT_FIX, {**_evidence(failed, failed), "edits": edits, "check": failed.arguments}
+        )
     again = next(
         (number for number, other in enumerate(later) if other.attempt.success and other.is_same_call(one)), None
     )
@@ -94,14 +101,21 @@ def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> Lesso
         remedy = next((other for other in between if other.success and other.tool != failed.tool), None)
         return _constraint(failed, limit, remedy) if remedy and limit and limit.kind in LASTING else None
     corrected = _find_correction(one, later)
-    worked = corrected or next((other.attempt for other in later if other.attempt.success), None)
+    worked = corrected or next((other.attempt for other in later if _may_replace(other.attempt)), None)
     if limit is not None and (corrected is None or limit.kind in LASTING):
         return _constraint(failed, limit, worked)
     if worked is None or (is_replanned and worked.plan > failed.plan):
         return None
     if corrected is not None:
         return _correction(failed, corrected)
-    return None if worked.tool == failed.tool else _substitution(failed, worked)
+    # Whoever comes back to a call has not replaced it.
+    is_replaced = worked.tool != failed.tool and not any(is_same_check(failed, other.attempt) for other in later)
+    return _substitution(failed, worked) if is_replaced else None
+
+
+def _may_replace(attempt: Attempt) -> bool:
+    """Tell whether a call may have been made in the place of another: it worked, and edits nothing."""
+    return attempt.success and not find_edits(attempt)
 
 
 def _find_correction(one: _Made, later: Sequence[_Made]) -> Attempt | None:
@@ -215,6 +229,7 @@ def _identify(pattern: LessonPattern) -> str:
         return _write([pattern.kind, evidence["constraint"], evidence["subject"] or evidence["failed_tool"]])
     tools = [evidence.get(name) for name in ("failed_tool", "worked_tool", "constraint", "subject")]
     changed = sorted(evidence.get("changed_arguments", ()))
+    changed += [edit["file"] for edit in evidence.get("edits", ())]
     return _write([pattern.kind, tools, error_signature(evidence.get("error", "")), changed])
 
 

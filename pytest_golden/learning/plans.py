@@ -1,0 +1,115 @@
+"""Find the plans of earlier work that is like a task, those that worked and those that failed."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
+from pytest_golden.learning.outcomes import EVERYBODY, OUTCOMES, PLANS
+from pytest_golden.learning.store import find_by_pairs, list_namespaces, search
+from pytest_golden.storage.columns import find_words
+from pytest_golden.values.checking import word_set
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.learning.model import Memory
+
+_MOST_LOOKED_AT = 50
+_LEAST_SHARE, _FEWEST = 0.5, 2
+_MOST_OF_ERROR = 300
+# These say that something is done, but not to what, or when.
+_VAGUE = word_set("""
+    fix fixes fixed repair mend make makes add adds update updates change changes run runs do get set use using new task tasks
+    problem problems issue issues please need needs should work works working handle implement improve check
+    january february march april may june july august september october november december
+    monday tuesday wednesday thursday friday saturday sunday today yesterday tomorrow day week month year daily weekly monthly
+""")
+_ENDINGS = re.compile(r"(?:ations?|ings?|ers?|ed|es|s|e)$")
+_LEAST_STEM = 3
+
+
+class FoundPlan(NamedTuple):
+    """A plan for work like a task. `outcome` is None if it is not known any more; `likeness` is from 0 to 1."""
+
+    plan: ExtractedPlan
+    outcome: ProductionOutcome | None
+    likeness: float
+
+    @property
+    def has_worked(self) -> bool:
+        """Return whether the work succeeded, as far as is known."""
+        return self.outcome is None or self.outcome.success
+
+    @property
+    def warning(self) -> str:
+        """Return what failed, and with which error."""
+        lines = ((self.outcome.error_message or "") if self.outcome is not None else "").strip().splitlines()
+        error = f": {lines[0][:_MOST_OF_ERROR]}" if lines else ""
+        return f"{self.plan.strategy_description} failed{error}"
+
+
+def find_plans(connection: Connection, task: str, agent: str | None) -> tuple[FoundPlan, ...]:
+    """Find the plans for work like a task, each once: the agent's own first, then everybody's, each by likeness.
+
+    A plan is like a task if it has half of the words that tell anything, and two at least, in its own task or its steps.
+    """
+    found: dict[str, FoundPlan] = {}
+    for owner in dict.fromkeys(one for one in (agent, EVERYBODY) if one is not None):
+        hits = search(connection, (PLANS, owner), task, _MOST_LOOKED_AT)
+        plans = [plan for hit in hits for plan in _read(hit.memory)]
+        outcomes = _find_outcomes(connection, plans)
+        some = [_compare(plan, outcomes.get(plan.outcome_id), task) for plan in plans]
+        for one in sorted(some, key=lambda one: -one.likeness):
+            if one.likeness >= _LEAST_SHARE:
+                found.setdefault(one.plan.plan_id, one)
+    return tuple(found.values())
+
+
+def _read(memory: Memory) -> Iterator[ExtractedPlan]:
+    with suppress(ValueError):  # another value, or one that a newer program wrote
+        yield ExtractedPlan.from_dict(memory.value)
+
+
+def _find_outcomes(connection: Connection, plans: Sequence[ExtractedPlan]) -> dict[str, ProductionOutcome]:
+    owners = list_namespaces(connection, (OUTCOMES,)) if plans else ()
+    found: dict[str, ProductionOutcome] = {}
+    for memory in find_by_pairs(connection, [(owner, plan.outcome_id) for owner in owners for plan in plans]):
+        with suppress(ValueError):
+            found[memory.key] = ProductionOutcome.from_dict(memory.value)
+    return found
+
+
+def _compare(plan: ExtractedPlan, outcome: ProductionOutcome | None, task: str) -> FoundPlan:
+    own = "" if outcome is None else outcome.task_description
+    steps = " ".join((plan.strategy_description, *plan.tools_sequence))
+    return FoundPlan(plan, outcome, measure_task_likeness(task, own, steps))
+
+
+def measure_task_likeness(task: str, other: str, more: str = "") -> float:
+    """Return how much of the shorter task's telling words the other one, or what it says more, has too, from 0 to 1.
+
+    It is 0 if they have fewer than two words of several in common.
+    """
+    asked, own = find_stems(task), find_stems(other)
+    shared = asked & (own | find_stems(more))
+    if not asked or len(shared) < min(_FEWEST, len(asked)):
+        return 0.0
+    shorter = min(len(asked), max(len(own), _FEWEST)) if own else len(asked)
+    return min(1.0, len(shared) / shorter)
+
+
+def find_stems(text: str) -> frozenset[str]:
+    """Return the words of a text that tell something, without their endings; words of a name count one by one."""
+    words = find_words(text.replace("_", " "))
+    telling = [word for word in words if word not in _VAGUE and not word.isdecimal()] or words
+    return frozenset(map(_cut_ending, telling))
+
+
+def _cut_ending(word: str) -> str:
+    stem = _ENDINGS.sub("", word)
+    return stem if len(stem) >= _LEAST_STEM else word
