@@ -79,6 +79,8 @@ _HOMES = {
     "learning.outcome_logger": (
         "AgentRun OutcomeTrajectoryLogger agent_run current_run get_outcome_logger log_agent_outcome"
     ),
+    "learning.agent_memory": "AgentMemory AgentTask",
+    "learning.hints": "Hint",
     "learning.training": "export_training_examples reflective_dataset trajectories_for",
     "gate.service": "RegressionGuard",
     "cycle.model": (

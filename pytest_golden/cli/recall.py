@@ -1,4 +1,4 @@
-"""`golden recall`: what is known about a failure, or which projects broke when these files changed before. Runs nothing.
+"""`golden recall`: what is known about a failure, a task, or changed files that broke projects before. Runs nothing.
 
 TEXT is the message of a failure, or words from it. The same failure is recognized despite other numbers, times, paths
 and quoted values. Everything else is found by words. The results of the last gate run are known once it has learned from them.
@@ -18,6 +18,7 @@ from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.fix_wording import tell_lesson
 from pytest_golden.gate.known import foresee
 from pytest_golden.history.past_store import list_projects
+from pytest_golden.learning.hints import MOST_HINTS, WARNING, find_hints
 from pytest_golden.learning.known_failures import recall_memories
 from pytest_golden.learning.lessons.model import RecallReason
 from pytest_golden.learning.memories import words_of
@@ -27,10 +28,12 @@ from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from rich.console import Console
 
     from pytest_golden.gate.known import Foresight
+    from pytest_golden.learning.hints import Hint
     from pytest_golden.learning.known_failures import Recollection
     from pytest_golden.learning.lessons.model import Recalled
     from pytest_golden.learning.model import MemoryHit
@@ -52,17 +55,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="REF",
         help="Instead of TEXT: show which golden projects broke when files changed that differ from this ref.",
     )
+    parser.add_argument(
+        "--task", metavar="TEXT", help="Instead of TEXT: what earlier work says about a task like this."
+    )
     parser.add_argument("--project", metavar="NAME", help="Only this golden project.")
     options.add_limit_option(parser, _DEFAULT_LIMIT, "The most results of each kind")
     options.add_options(parser, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show what is known about the failure, or with `--diff` about the changes."""
+    """Show what is known about the failure, with `--task` about a task, or with `--diff` about the changes."""
+    asked = [
+        name for name in ("TEXT", "--task", "--diff") if getattr(arguments, name.strip("-").lower()) not in ([], None)
+    ]
+    if len(asked) > 1:
+        raise SettingsError(f"{' and '.join(asked)} are {len(asked)} questions: give one of them")
     if arguments.diff is not None:
-        if arguments.text:
-            raise SettingsError("TEXT and --diff are two questions: give one of them")
         return _foresee(arguments)
+    if arguments.task is not None:
+        return _tell_task(arguments)
     limit = options.read_limit(arguments.limit, _MOST)
     text = " ".join(arguments.text)
     if not text.strip():
@@ -72,6 +83,29 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.project is not None and not known.seen and not known.memories:
             _refuse_unknown(arguments, store)
     return answer(arguments, {"text": redact(text), **known.to_dict()}, lambda console: _show_known(console, known))
+
+
+def _tell_task(arguments: argparse.Namespace) -> int:
+    """Show the hints for `--task`: three at most."""
+    task = str(arguments.task)
+    if not task.strip():
+        raise SettingsError("--task is blank: say what is to be done")
+    limit = min(options.read_limit(arguments.limit, _MOST), MOST_HINTS)
+    with options.open_store(arguments, busy_seconds=_BUSY_SECONDS) as store, store.read() as connection:
+        hints = find_hints(connection, task=task, project=arguments.project, limit=limit)
+    shown = {"task": redact(task), "hints": [hint.to_dict() for hint in hints]}
+    return answer(arguments, shown, lambda console: _show_hints(console, hints))
+
+
+def _show_hints(console: Console, hints: Sequence[Hint]) -> None:
+    if not hints:
+        console.print(styled("nothing is known about such a task"))
+    for hint in hints:
+        first, *more = str(hint).splitlines()
+        console.print(styled(f"{hint.kind}: {first}", "bold green" if hint.kind != WARNING else "bold yellow"))
+        for line in (*more, *str(hint.evidence.get("what_worked", "")).splitlines()):
+            print_indented(console, line, 2)
+        console.print(styled(f"  {hint.id}, {hint.why}", "dim"))
 
 
 def _refuse_unknown(arguments: argparse.Namespace, store: Store) -> None:

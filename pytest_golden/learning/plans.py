@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_golden.learning.model import Memory
 
 _MOST_LOOKED_AT = 50
-_LEAST_SHARE, _FEWEST = 0.5, 2
+LEAST_LIKENESS, _FEWEST = 0.5, 2
 _MOST_OF_ERROR = 300
 # These say that something is done, but not to what, or when.
 _VAGUE = word_set("""
@@ -65,7 +65,7 @@ def find_plans(connection: Connection, task: str, agent: str | None) -> tuple[Fo
         outcomes = _find_outcomes(connection, plans)
         some = [_compare(plan, outcomes.get(plan.outcome_id), task) for plan in plans]
         for one in sorted(some, key=lambda one: -one.likeness):
-            if one.likeness >= _LEAST_SHARE:
+            if one.likeness >= LEAST_LIKENESS:
                 found.setdefault(one.plan.plan_id, one)
     return tuple(found.values())
 

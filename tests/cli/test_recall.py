@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.learning.agent_memory import AgentMemory
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
@@ -161,3 +162,33 @@ def test_without_a_store_it_says_what_to_do(golden: Golden, folder: Path) -> Non
     assert ran.code == 2
     assert "pytest --golden" in ran.json["error"]
     assert not (folder / ".golden").exists()
+
+
+def test_task_is_answered_with_hints(golden: Golden, recorded: Path) -> None:
+    with AgentMemory("fixer", recorded) as memory, memory.task("Fix the orders import") as task:
+        task.attempt("bash", {"command": "pytest"}, error="KeyError: 'a'")
+        task.attempt("edit", {"path": "src/a.py", "content": "b = 1"}, "ok")
+        task.attempt("bash", {"command": "pytest"}, "1 passed")
+    ran = golden("recall", "--task", "the import of orders")
+    assert (ran.code, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0] == "lesson: When `bash` fails with KeyError, look at `a.py`: an edit there fixed it"
+    assert "  +b = 1" in lines
+    assert any(line.startswith("plan: This worked: ") for line in lines)
+    told = golden("recall", "--task", "the import of orders", "--limit", "1", "--json").json
+    assert [(hint["kind"], hint["why"]) for hint in told["hints"]] == [("lesson", "learned in a task like this")]
+    assert golden("recall", "--task", "newsletter").out == "nothing is known about such a task\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["text", "--task", "x"], "TEXT and --task are 2 questions: give one of them"),
+        (["--task", "x", "--diff", "main"], "--task and --diff are 2 questions"),
+        (["--task", " "], "--task is blank"),
+    ],
+)
+def test_one_question_at_a_time(golden: Golden, recorded: Path, words: list[str], told: str) -> None:
+    ran = golden("recall", *words)
+    assert ran.code == 2
+    assert told in ran.err

@@ -76,7 +76,7 @@ async def learn_from_attempts(
     check_any_text("task", task)
     made = tuple(attempts)
     # Errors may be long: a thread reads them, so that the event loop is not blocked.
-    kept = await asyncio.to_thread(_learn_by_rules, made, task)
+    kept = await asyncio.to_thread(learn_by_rules, made, task)
     if llm_client is None:
         return tuple(kept)
     asked = kept[:_MOST_MODEL_CALLS]
@@ -85,7 +85,8 @@ async def learn_from_attempts(
     return (*reworded, *kept[_MOST_MODEL_CALLS:])
 
 
-def _learn_by_rules(made: tuple[Attempt, ...], task: str) -> list[SkillMemory]:
+def learn_by_rules(made: Iterable[Attempt], task: str) -> list[SkillMemory]:
+    """Return the lessons of attempts in the words of the rules, those that pass the checks."""
     worded = [word_lesson(pattern, task) for pattern in find_patterns(made)]
     return [skill for skill in worded if not check_lesson(skill)]
 

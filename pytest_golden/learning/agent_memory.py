@@ -1,0 +1,372 @@
+"""The one door for agents: hints before a task and after a failure, and what the task teaches when it is done.
+
+Nothing here raises into an agent or holds its event loop. One thread reads and one writes: a store that does not answer in time gives
+no hints, and what cannot be written is tried again with the next task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TYPE_CHECKING, Any, Self
+
+from pytest_golden.clock import monotonic_seconds, utc_now
+from pytest_golden.errors import GoldenError
+from pytest_golden.learning import outcomes
+from pytest_golden.learning.hints import Hint, find_hints
+from pytest_golden.learning.lessons.lesson_wording import learn_by_rules
+from pytest_golden.learning.lessons.model import Attempt, Recalled, RecallReason
+from pytest_golden.learning.lessons.service import add_lesson, settle
+from pytest_golden.learning.lessons.store import find_lesson, put_recall
+from pytest_golden.learning.memories import draft_memory
+from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.signature import cause_of, error_signature
+from pytest_golden.learning.store import put_memories
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.columns import to_ms
+from pytest_golden.storage.store import Store
+from pytest_golden.trajectory.step import error_text
+from pytest_golden.values.checking import check_any_text, check_flag, check_text
+from pytest_golden.values.json_form import json_form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+_log = logging.getLogger(__name__)
+# How long an agent waits for hints, and how long its event loop does.
+_SECONDS, _SECONDS_IN_LOOP = 2.0, 0.2
+_MOST_WAITING = 1_000
+_MOST_OF_PROOF = 20_000
+
+
+class AgentMemory:
+    """What agents learned from earlier tasks, for one agent. Safe between threads and event loops.
+
+    Args:
+        agent: the agent's name.
+        store: a store or its memories, which remain the caller's, or the file or URL of one; None is the store that the gate uses in
+            this folder.
+        project: the golden project that the agent works on: lessons from it come first among those that fit equally well.
+
+    Raises:
+        ValueError: the agent's name is blank or too long.
+    """
+
+    def __init__(
+        self, agent: str, store: MemoryStore | Store | str | Path | None = None, *, project: str | None = None
+    ) -> None:
+        self.agent = outcomes.check_agent_name(agent)
+        self.project = project
+        self._location = None if isinstance(store, MemoryStore | Store) else store
+        self._memories = (
+            MemoryStore(store) if isinstance(store, Store) else store if isinstance(store, MemoryStore) else None
+        )
+        self._owns_memories = self._memories is None
+        self._opening = threading.Lock()
+        self._reader = ThreadPoolExecutor(1, "golden-hints")
+        self._writer = ThreadPoolExecutor(1, "golden-lessons")
+        # Used by the writing thread alone.
+        self._waiting: list[Callable[[Connection], object]] = []
+
+    def task(self, description: str, *, files: Iterable[str] = (), tools: Iterable[str] = ()) -> AgentTask:
+        """Begin a task: a with-block, also asynchronous, that gives the task.
+
+        Args:
+            description: what is to be done.
+            files: the files that it is about.
+            tools: the tools that the agent has.
+
+        Raises:
+            GoldenError: the memory is closed.
+            ValueError: the description is not text, or is blank.
+        """
+        return AgentTask(self, check_text("description", description), tuple(map(str, files)), tuple(map(str, tools)))
+
+    def recall(
+        self, *, task: str | None = None, error: str | None = None, tool: str | None = None
+    ) -> Future[tuple[Hint, ...]]:
+        """Ask for hints: the result of the future, which never fails, is at most three.
+
+        Raises:
+            GoldenError: the memory is closed.
+        """
+
+        def find() -> tuple[Hint, ...]:
+            try:
+                with self._open().read() as connection:
+                    return find_hints(
+                        connection, task=task, error=error, tool=tool, agent=self.agent, project=self.project
+                    )
+            except Exception as problem:  # nothing may stop the agent
+                _log.warning("no hints: %s", redact(error_text(problem)))
+                return ()
+
+        return self._submit(self._reader, find)
+
+    def keep(self, job: Callable[[Connection], object]) -> Future[bool]:
+        """Have something written, after what waits; the result of the future tells whether it was.
+
+        Raises:
+            GoldenError: the memory is closed.
+        """
+
+        def write() -> bool:
+            self._waiting.append(job)
+            try:
+                while self._waiting:
+                    with self._open().write() as connection:
+                        self._waiting[0](connection)
+                    del self._waiting[0]
+            except Exception as problem:  # nothing may stop the agent
+                del self._waiting[: len(self._waiting) - _MOST_WAITING]
+                waits = f"{len(self._waiting)} to be tried again with the next task"
+                _log.warning("what an agent did is not kept yet, %s: %s", waits, redact(error_text(problem)))
+            return not self._waiting
+
+        return self._submit(self._writer, write)
+
+    async def flush(self) -> None:
+        """Wait until what was done so far is written, or has failed to be."""
+        await asyncio.wrap_future(self.keep(lambda _: None))
+
+    def close(self) -> None:
+        """Wait as `flush` does, and close the store if it was opened here."""
+        self._reader.shutdown()
+        self._writer.shutdown()
+        if self._waiting:
+            _log.warning("what an agent did in %d tasks was not kept", len(self._waiting))
+        with self._opening:
+            if self._owns_memories and self._memories is not None:
+                self._memories.close()
+
+    async def aclose(self) -> None:
+        """Do what `close` does without holding the event loop."""
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def _open(self) -> Store:
+        with self._opening:
+            if self._memories is None:
+                self._memories = MemoryStore.open(self._location)
+            return self._memories.store
+
+    def _submit(self, pool: ThreadPoolExecutor, work: Callable[[], Any]) -> Future[Any]:
+        try:
+            return pool.submit(work)
+        except RuntimeError:
+            raise GoldenError("this memory is closed; make another one") from None
+
+
+class AgentTask:
+    """One task of an agent; `AgentMemory.task` makes it.
+
+    A block that an exception leaves is a failed task. Without `done`, the last attempt decides.
+    """
+
+    def __init__(self, memory: AgentMemory, description: str, files: tuple[str, ...], tools: tuple[str, ...]) -> None:
+        self.description = description
+        self._memory = memory
+        self._files, self._tools = files, tools
+        self._attempts: list[Attempt] = []
+        self._shown: list[_Shown] = []
+        self._started = monotonic_seconds()
+        self._kept: Future[bool] | None = None
+        self._asked = memory.recall(task=" ".join((description, *files)))
+        self._hints: tuple[Hint, ...] | None = None
+
+    @property
+    def hints(self) -> tuple[Hint, ...]:
+        """What earlier work says about the task: at most three, best first; empty if nothing fits, or the store is late."""
+        if self._hints is None:
+            self._hints = self._show(_wait(self._asked), None, None)
+        return self._hints
+
+    def attempt(self, tool: str, arguments: Any = None, result: Any = None, error: object = None) -> None:
+        """Note a call of a tool. With an error, or with a result that says so, it failed.
+
+        Args:
+            tool: its name.
+            arguments: a mapping, or a value of any kind.
+            result: what it gave, of any kind; an exception is an error.
+            error: an exception or a text.
+        """
+        if isinstance(result, BaseException) and error is None:
+            result, error = None, result
+        said = json_form(result)
+        failed = error is not None or outcomes.says_failure(said)
+        message = (
+            _write_error(error) if error is not None else _write_error(said.get("error") or said) if failed else None
+        )
+        given = json_form(
+            arguments if isinstance(arguments, Mapping) else {} if arguments is None else {"input": arguments}
+        )
+        made = Attempt(str(tool).strip() or "tool", given, not failed, message)
+        self._attempts.append(made)
+        for shown in self._shown:
+            shown.settle_by(made)
+
+    def hints_for(self, error: object, tool: str | None = None) -> tuple[Hint, ...]:
+        """Return what earlier work says about an error, an exception or a text: at most three, best first."""
+        text = _write_error(error)
+        return self._show(_wait(self._memory.recall(error=text, tool=tool)), text, tool)
+
+    async def ahints_for(self, error: object, tool: str | None = None) -> tuple[Hint, ...]:
+        """Do what `hints_for` does without holding the event loop."""
+        text = _write_error(error)
+        return self._show(await _await(self._memory.recall(error=text, tool=tool)), text, tool)
+
+    def done(self, success: bool = True, note: str = "") -> None:
+        """End the task: its outcome, plan and lessons are kept, and the shown hints are credited or charged. The first call counts.
+
+        Raises:
+            ValueError: `success` is not True or False, or the note is not text.
+        """
+        check_flag("success", success)
+        check_any_text("note", note)
+        if self._kept is None:
+            took = monotonic_seconds() - self._started
+            self._kept = self._memory.keep(lambda connection: self._keep(connection, success, note, took))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._end(error)
+        if self._kept is not None and not _is_in_loop():
+            _wait(self._kept)
+
+    async def __aenter__(self) -> Self:
+        self._hints = self._show(await _await(self._asked), None, None)
+        return self
+
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        if error is not None:
+            self.done(False, error_text(error))
+        else:
+            self.done(not self._attempts or self._attempts[-1].success)
+
+    def _show(self, hints: tuple[Hint, ...] | None, error: str | None, tool: str | None) -> tuple[Hint, ...]:
+        signature = None if error is None else _sign(error)
+        self._shown += (_Shown(hint, signature, tool) for hint in hints or () if hint.lesson is not None)
+        return hints or ()
+
+    def _keep(self, connection: Connection, success: bool, note: str, took: float) -> None:
+        agent, now = self._memory.agent, utc_now()
+        errors = [one.error_message for one in self._attempts if one.error_message]
+        outcome = outcomes.make_outcome(
+            outcomes.Report(
+                self.description,
+                {"status": "success" if success else "failed", "note": note},
+                success,
+                tuple(one.tool for one in self._attempts),
+                agent,
+                took,
+                None if success else note or next(iter(errors[::-1]), None),
+                {"files": list(self._files), "tools": list(self._tools)},
+            )
+        )
+        written = [*outcomes.write_outcome(outcome)]
+        if self._attempts:
+            plan = outcomes.extract_plan_by_rules(outcome)
+            written += outcomes.write_plan(plan, outcome)
+            written += outcomes.write_training_example(outcome, plan) if success else ()
+        put_memories(connection, [draft_memory(**memory) for memory in written], to_ms(now))
+        where = {"files": list(self._files), "task": self.description, "outcome": outcome.outcome_id}
+        where |= {} if self._memory.project is None else {"project": self._memory.project}
+        for skill in learn_by_rules(self._attempts, self.description):
+            add_lesson(connection, skill.replace(evidence={**skill.evidence, **where}), agent, to_ms(now))
+        for shown in self._list_settled(success):
+            kept = find_lesson(connection, shown.hint.id)
+            if kept is not None:
+                reason = RecallReason.WORDS if shown.signature is None else RecallReason.SIGNATURE
+                recalled = Recalled(kept.skill, shown.hint.score, reason)
+                recall = put_recall(connection, kept, recalled, to_ms(now), project=self._memory.project)
+                if shown.passed is not None:
+                    settle(connection, recall, now, passed=shown.passed)
+
+    def _list_settled(self, success: bool) -> tuple[_Shown, ...]:
+        """Return each lesson that was shown once: what came next after an error counts more than how the task ended."""
+        settled: dict[str, _Shown] = {}
+        for shown in self._shown:
+            if shown.signature is None:
+                shown.passed = success
+            if shown.signature is not None and shown.passed is not None:
+                settled[shown.hint.id] = shown
+            else:
+                settled.setdefault(shown.hint.id, shown)
+        return tuple(settled.values())
+
+
+class _Shown:
+    """A lesson that was shown, for an error of a tool or for the task; `passed` is what came next, None if nothing did."""
+
+    def __init__(self, hint: Hint, signature: str | None, tool: str | None) -> None:
+        self.hint = hint
+        self.signature = signature
+        self.passed: bool | None = None
+        self._tool = tool
+
+    def settle_by(self, attempt: Attempt) -> None:
+        """Let a later call decide: the tool worked, or it failed with the same error again."""
+        if self.passed is not None or self.signature is None or self._tool not in {None, attempt.tool}:
+            return
+        if attempt.success:
+            self.passed = True if self._tool is not None else None
+        elif _sign(attempt.error_message or "") == self.signature:
+            self.passed = False
+
+
+def _sign(error: str) -> str:
+    return error_signature(cause_of(error))
+
+
+def _write_error(error: object) -> str:
+    if isinstance(error, BaseException):
+        return error_text(error)
+    written = error if isinstance(error, str) else str(json_form(error))
+    return written[:_MOST_OF_PROOF]
+
+
+def _wait(future: Future[Any]) -> Any:
+    try:
+        return future.result(_SECONDS_IN_LOOP if _is_in_loop() else _SECONDS)
+    except FutureTimeoutError:
+        _log.warning("the store of lessons does not answer in time")
+        return None
+
+
+async def _await(future: Future[Any]) -> Any:
+    try:
+        return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), _SECONDS)
+    except TimeoutError:
+        _log.warning("the store of lessons does not answer in time")
+        return None
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

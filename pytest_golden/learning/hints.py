@@ -1,0 +1,142 @@
+"""The one recall for agents: what is known before a task and after a failure, at most three hints, or none.
+
+Lessons about the same error come first, then what helped or failed in work like the task. What harmed more often than it helped is
+not shown, and silence is an answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.learning.lessons.model import SkillMemory
+from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
+from pytest_golden.learning.lessons.recalling import may_be_shown, recall_lessons
+from pytest_golden.learning.lessons.store import iterate_by_words
+from pytest_golden.learning.plans import LEAST_LIKENESS, find_plans, measure_task_likeness
+from pytest_golden.values.shape import Shape, form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection
+
+    from pytest_golden.learning.plans import FoundPlan
+
+MOST_HINTS = 3
+LESSON, PLAN, WARNING = "lesson", "plan", "warning"
+_MOST_CANDIDATES, _MOST_OF_LINE = 20, 300
+_Z = 1.96
+# A task alike is less certain than an error that is the same.
+_OF_A_TASK = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Hint(Shape):
+    """What earlier work says about a task or an error; `str()` is the advice, in two lines at most.
+
+    `kind` is `lesson`, `plan` or `warning`. `score` is from 0 to 1, and `why` says what matched. `evidence` has the date, how often it
+    helped and harmed, and where it comes from.
+    """
+
+    kind: str
+    advice: str
+    score: float
+    why: str
+    evidence: Mapping[str, Any]
+    id: str
+    lesson: SkillMemory | None = field(default=None, repr=False, compare=False, metadata=form(hidden=True))
+
+    def __str__(self) -> str:
+        return self.advice
+
+
+def find_hints(
+    connection: Connection,
+    *,
+    task: str | None = None,
+    error: str | None = None,
+    tool: str | None = None,
+    agent: str | None = None,
+    project: str | None = None,
+    limit: int = MOST_HINTS,
+) -> tuple[Hint, ...]:
+    """Find what is known of an error, and of work like a task, best first.
+
+    Args:
+        connection: to the store.
+        task: what is to be done, in words.
+        error: the message of a failure, a traceback, or the output of a tool.
+        tool: the tool that failed: lessons about it come first among those that fit equally well.
+        agent: whose plans come first; lessons of all agents are shown.
+        project: lessons learned in this golden project come first among those that fit equally well.
+        limit: the most hints to return.
+    """
+    found: list[Hint] = []
+    if error is not None:
+        recalled = recall_lessons(connection, error, project=project, limit=_MOST_CANDIDATES)
+        found += (_hint_of_lesson(one.lesson, one.score, f"the same error ({one.why})") for one in recalled)
+    if task is not None and task.strip():
+        found += _find_lessons(connection, task)
+        found += (_hint_of_plan(one) for one in find_plans(connection, task, agent))
+    best: dict[str, Hint] = {}
+    for hint in sorted(found, key=lambda hint: _rank(hint, tool)):
+        if hint.lesson is None or hint.lesson.harm_count <= hint.lesson.success_count:
+            best.setdefault(hint.id, hint)
+    return tuple(islice(best.values(), limit))
+
+
+def _find_lessons(connection: Connection, task: str) -> Iterator[Hint]:
+    """Yield the lessons that were learned in work like a task."""
+    for kept in iterate_by_words(connection, task, None, _MOST_CANDIDATES, at_once=_MOST_CANDIDATES):
+        skill = kept.skill
+        likeness = measure_task_likeness(task, skill.context)
+        if likeness >= LEAST_LIKENESS and skill.confidence >= LEAST_CONFIDENCE and may_be_shown(skill):
+            yield _hint_of_lesson(skill, likeness * _OF_A_TASK, "learned in a task like this")
+
+
+def _hint_of_lesson(skill: SkillMemory, score: float, why: str) -> Hint:
+    evidence = {
+        "learned": f"{skill.created_at:%Y-%m-%d}",
+        "support": skill.support,
+        "helped": skill.success_count,
+        "harmed": skill.harm_count,
+        "by": skill.proposed_by or str(skill.source),
+        "what_worked": skill.what_worked,
+    }
+    because = f"\nWhy: {_cut(skill.why)}" if skill.why else ""
+    return Hint(LESSON, f"{_cut(skill.lesson)}{because}", score, why, evidence, skill.id, skill)
+
+
+def _hint_of_plan(found: FoundPlan) -> Hint:
+    plan = found.plan
+    evidence = {"when": f"{plan.timestamp:%Y-%m-%d}", "outcome_id": plan.outcome_id, "confidence": plan.confidence}
+    if found.outcome is not None:
+        evidence["by"] = found.outcome.agent_name
+    kind, told = (PLAN, f"This worked: {plan.strategy_description}") if found.has_worked else (WARNING, found.warning)
+    score = found.likeness * _OF_A_TASK * plan.confidence
+    return Hint(kind, _cut(told), score, "a task like this", evidence, plan.plan_id)
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MOST_OF_LINE else f"{line[: _MOST_OF_LINE - 4]} ..."
+
+
+def _rank(hint: Hint, tool: str | None) -> tuple[float | bool, ...]:
+    skill = hint.lesson
+    is_elsewhere = tool is not None and (skill is None or skill.tool_name != tool)
+    helped = 0.0 if skill is None else wilson_lower(skill.success_count, skill.success_count + skill.harm_count)
+    return -hint.score, is_elsewhere, hint.kind == WARNING, -helped
+
+
+def wilson_lower(helped: int, shown: int) -> float:
+    """Return the lower end of Wilson's interval for a share, at 95 %; 0 if there were no cases."""
+    if not shown:
+        return 0.0
+    share, square = helped / shown, _Z * _Z / shown
+    spread = _Z * math.sqrt(share * (1 - share) / shown + square / (4 * shown))
+    return (share + square / 2 - spread) / (1 + square)
