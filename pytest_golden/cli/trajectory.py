@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +24,14 @@ from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.regression.wording import count_of, format_elapsed
 from pytest_golden.report.history_text import show_moment
 from pytest_golden.trajectory.difference import diff_trajectories
-from pytest_golden.trajectory.jsonlines import dump_lines, iter_steps, read_outline, read_trajectory, write_trajectory
+from pytest_golden.trajectory.jsonlines import (
+    dump_lines,
+    iter_snapshots,
+    iter_steps,
+    read_outline,
+    read_trajectory,
+    write_trajectory,
+)
 from pytest_golden.trajectory.model import grow_tree, summarize_steps
 from pytest_golden.trajectory.query import parse_query
 from pytest_golden.trajectory.store import find_kept, find_success_before, find_trajectory, list_traced_projects
@@ -32,14 +40,14 @@ from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from rich.console import Console
     from sqlalchemy import Connection
 
     from pytest_golden.trajectory.model import Trajectory
-    from pytest_golden.trajectory.step import Step
+    from pytest_golden.trajectory.step import StateSnapshot, Step
     from pytest_golden.trajectory.store import KeptTrajectory
 
     # A step with its number and its depth.
@@ -77,7 +85,7 @@ def _declare_limit(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    """Show the steps in order; of a long run, the first and the last ones."""
+    """Show the steps in order, then the snapshots; of a long run, the first and the last steps."""
     limit = options.read_limit(arguments.limit, _MOST)
     source = find_source(arguments, arguments.run)
     numbered = enumerate(source.iter_steps(), start=1)
@@ -89,9 +97,25 @@ def _show(arguments: argparse.Namespace) -> int:
         **_outline(source),
         "left_out": max(0, source.total_steps - len(first) - len(last)),
         "steps": [step.to_dict() for _, _, step in (*first, *last)],
+        "snapshots": [snapshot.to_dict() for snapshot in islice(source.iter_snapshots(), limit)],
     }
     unseen = readable - len(first) - len(last)
-    return answer(arguments, facts, lambda console: _print_steps(console, source, first, unseen, last))
+
+    def show(console: Console) -> None:
+        _print_steps(console, source, first, unseen, last)
+        _print_snapshots(console, source, {step.id: number for number, _, step in (*first, *last)}, limit)
+
+    return answer(arguments, facts, show)
+
+
+def _print_snapshots(console: Console, source: Source, numbers: Mapping[str, int], limit: int) -> None:
+    """Print each snapshot in a line: the number of its step, if that is shown, why it was made, and the state."""
+    for snapshot in islice(source.iter_snapshots(), limit):
+        number = "" if snapshot.step_id is None else str(numbers.get(snapshot.step_id, ""))
+        first = styled(f"{number:>5} {'':>8}  {'snapshot':<{_TYPE_WIDTH}}", "dim")
+        print_beside(console, first, styled(f"{shorten(snapshot.reason)}: {shorten(snapshot.state)}"))
+    if source.total_snapshots > limit:
+        console.print(styled(f"      ... {count_of(source.total_snapshots - limit, 'more snapshot')} ...", "dim"))
 
 
 def _print_steps(
@@ -265,7 +289,7 @@ ACTIONS = (
 
 
 class Source(NamedTuple):
-    """A trajectory that need not be in memory: its outline, and two ways to read its steps.
+    """A trajectory that need not be in memory: its outline, and three ways to read it.
 
     `outline` has everything but the steps and snapshots, which it contains only if they are cheap to read.
     """
@@ -275,6 +299,7 @@ class Source(NamedTuple):
     total_steps: int
     total_snapshots: int
     iter_steps: Callable[[], Iterator[Step]]
+    iter_snapshots: Callable[[], Iterator[StateSnapshot]]
     read: Callable[[], Trajectory]
 
 
@@ -318,7 +343,8 @@ def find_pair(arguments: argparse.Namespace, run: str, other: str | None) -> tup
 
 def _open_file(file: Path) -> Source:
     outline, total_steps, total_snapshots = read_outline(file)
-    return Source(outline, None, total_steps, total_snapshots, lambda: iter_steps(file), lambda: read_trajectory(file))
+    steps, snapshots = partial(iter_steps, file), partial(iter_snapshots, file)
+    return Source(outline, None, total_steps, total_snapshots, steps, snapshots, partial(read_trajectory, file))
 
 
 def _from_store(connection: Connection, kept: KeptTrajectory) -> Source:
@@ -329,7 +355,8 @@ def _from_store(connection: Connection, kept: KeptTrajectory) -> Source:
     if found is None:
         raise SettingsError(f"trajectory {kept.id} is no longer there")
     steps, snapshots = len(found.steps), len(found.state_snapshots)
-    return Source(found, kept.project, steps, snapshots, lambda: iter(found.steps), lambda: found)
+    iterate = partial(iter, found.steps), partial(iter, found.state_snapshots)
+    return Source(found, kept.project, steps, snapshots, *iterate, lambda: found)
 
 
 def _find_one(connection: Connection, run: str, where: str) -> KeptTrajectory:

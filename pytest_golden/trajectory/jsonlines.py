@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -92,6 +92,14 @@ def iter_steps(path: str | PathLike[str]) -> Iterator[Step]:
             step = _parse_step(record)
             if step is not None:
                 yield step
+
+
+def iter_snapshots(path: str | PathLike[str]) -> Iterator[StateSnapshot]:
+    """Yield the snapshots in the same way, and raise the same errors."""
+    for record in _read_records(Path(path)):
+        if record is not None and record["record"] == _SNAPSHOT:
+            with suppress(ValueError):
+                yield StateSnapshot.from_dict(record)
 
 
 def dump_lines(trajectory: Trajectory) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from pytest_golden.cli.trajectory import print_step, shorten, show_duration
 from pytest_golden.storage.store import Store
-from pytest_golden.trajectory.jsonlines import read_trajectory
+from pytest_golden.trajectory.jsonlines import read_trajectory, write_trajectory
 from pytest_golden.trajectory.model import Trajectory
 from pytest_golden.trajectory.recorder import recording
 from pytest_golden.trajectory.store import insert_trajectory
@@ -84,6 +84,23 @@ def test_run_is_found_by_its_ids(golden: Golden, store: Path, run: str) -> None:
     assert (told["id"], told["project"], told["outcome"], told["total_steps"]) == ("traj_a2", "sales", "success", 2)
     assert (told["left_out"], len(told["steps"]), told["metadata"]) == (0, 2, {"runner": "python"})
     assert (told["total_snapshots"], "state_snapshots" in told) == (1, False)
+    assert [(one["reason"], one["state"]) for one in told["snapshots"]] == [("checkpoint", {"n": 1})]
+
+
+def test_snapshots_stand_below_the_steps(golden: Golden, folder: Path) -> None:
+    grown = Trajectory.new(id="traj_x").add_step("action", "load").add_step("action", "save")
+    for number in range(4):
+        step = grown.steps[1].id if number == 0 else None
+        grown = grown.add_snapshot({"rows": number}, reason=f"after {number}", step_id=step)
+    write_trajectory(folder / "run.jsonl", grown.complete())
+    lines = golden("trajectory", "show", "run.jsonl").out.splitlines()
+    assert [line.split(maxsplit=2) for line in lines[3:5]] == [
+        ["2", "snapshot", 'after 0: {"rows": 0}'],
+        ["snapshot", "after", '1: {"rows": 1}'],
+    ]
+    told = golden("trajectory", "show", "run.jsonl", "--limit", "2")
+    assert "... 2 more snapshots ..." in told.out
+    assert len(golden("trajectory", "show", "run.jsonl", "--limit", "2", "--json").json["snapshots"]) == 2
 
 
 def test_beginning_of_an_id_must_be_the_only_one(golden: Golden, store: Path) -> None:
