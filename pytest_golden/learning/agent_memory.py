@@ -19,7 +19,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.learning import outcomes
 from pytest_golden.learning.hints import Hint, find_hints
 from pytest_golden.learning.lessons.lesson_wording import learn_by_rules
-from pytest_golden.learning.lessons.model import Attempt, Recalled, RecallReason
+from pytest_golden.learning.lessons.model import Attempt, LessonSource, Recalled, RecallReason
 from pytest_golden.learning.lessons.service import add_lesson, settle
 from pytest_golden.learning.lessons.store import find_lesson, put_recall
 from pytest_golden.learning.memories import draft_memory
@@ -54,14 +54,21 @@ class AgentMemory:
         store: a store or its memories, which remain the caller's, or the file or URL of one; None is the store that the gate uses in
             this folder.
         project: the golden project that the agent works on: lessons from it come first among those that fit equally well.
+        lessons_wait: lessons are shown only after a person has approved them, for agents that are not trusted.
 
     Raises:
         ValueError: the agent's name is blank or too long.
     """
 
     def __init__(
-        self, agent: str, store: MemoryStore | Store | str | Path | None = None, *, project: str | None = None
+        self,
+        agent: str,
+        store: MemoryStore | Store | str | Path | None = None,
+        *,
+        project: str | None = None,
+        lessons_wait: bool = False,
     ) -> None:
+        self.lessons_wait = lessons_wait
         self.agent = outcomes.check_agent_name(agent)
         self.project = project
         self._location = None if isinstance(store, MemoryStore | Store) else store
@@ -245,13 +252,17 @@ class AgentTask:
             took = monotonic_seconds() - self._started
             self._kept = self._memory.keep(lambda connection: self._keep(connection, success, note, took))
 
+    def wait(self) -> bool:
+        """Wait until the task, which is done, is kept, two seconds at most; tell whether it is."""
+        return self._kept is not None and bool(_wait(self._kept))
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._end(error)
-        if self._kept is not None and not _is_in_loop():
-            _wait(self._kept)
+        if not _is_in_loop():
+            self.wait()
 
     async def __aenter__(self) -> Self:
         self._hints = self._show(await _await(self._asked), None, None)
@@ -294,8 +305,11 @@ class AgentTask:
         put_memories(connection, [draft_memory(**memory) for memory in written], to_ms(now))
         where = {"files": list(self._files), "task": self.description, "outcome": outcome.outcome_id}
         where |= {} if self._memory.project is None else {"project": self._memory.project}
+        waits = (
+            {"source": LessonSource.AGENT, "proposed_by": agent, "approved": False} if self._memory.lessons_wait else {}
+        )
         for skill in learn_by_rules(self._attempts, self.description):
-            add_lesson(connection, skill.replace(evidence={**skill.evidence, **where}), agent, to_ms(now))
+            add_lesson(connection, skill.replace(evidence={**skill.evidence, **where}, **waits), agent, to_ms(now))
         for shown in self._list_settled(success):
             kept = find_lesson(connection, shown.hint.id)
             if kept is not None:

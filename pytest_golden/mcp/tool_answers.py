@@ -18,7 +18,9 @@ from pydantic import BaseModel, create_model
 
 from pytest_golden.history.recorded_model import Declaration, FailureExplanation
 from pytest_golden.journal.model import Expectation, JournalEntry, Signal
+from pytest_golden.learning.hints import Hint
 from pytest_golden.learning.lessons.model import Recalled, SkillMemory
+from pytest_golden.learning.model import ExtractedPlan
 from pytest_golden.regression.model import GoldenProjectResult, Reason
 from pytest_golden.regression.verdict import RunVerdict
 from pytest_golden.values.json_form import escape_in_json
@@ -153,6 +155,8 @@ def describe_answers() -> Mapping[str, Mapping[str, Any]]:
     expectation = model_of(Expectation, "id", "description", "status", "expires_at")
     lesson = model_of(SkillMemory, "id", "lesson", "what_failed", "what_worked", "why", "approved")
     entry = model_of(JournalEntry, "id", "intent", "intent_type", "assessment", expectations=list_of(expectation))
+    hint = model_of(Hint, "kind", "advice", "score", "why", "id")
+    plan = model_of(ExtractedPlan, "plan_id", "outcome_id", "strategy_description", "tools_sequence", "confidence")
     logged = model_of(JournalEntry, "entry_id", "assessment", entry_id=str)
     recalled = model_of(Recalled, "lesson", "score", "why", lesson=lesson)
     project = model_of(Declaration, "name", "path", "description", "expected_outcome", last_status=str | None)
@@ -165,6 +169,14 @@ def describe_answers() -> Mapping[str, Mapping[str, Any]]:
         ),
         "add_signal": model_of(Signal, "id", "entry_id", "expectation_id", "routed_by"),
         "propose_acceptance": create_model("Proposed", project=(str, ...), outputs=(list[str], ...), next=(str, ...)),
+        "start_task": create_model("Started", task_id=(str, ...), hints=(list_of(hint), ...)),
+        "log_attempt": create_model("Attempted", hints=(list_of(hint), ...)),
+        "finish_task": create_model("Finished", kept=(bool, ...)),
+        "propose_lesson": create_model(
+            "ProposedLesson", lesson_id=(str | None, ...), kept=(bool, ...), reason=(str, ...), next=(str | None, ...)
+        ),
+        "get_hints": create_model("Hints", hints=(list_of(hint), ...)),
+        "get_plan": create_model("Plans", plans=(list_of(plan), ...), warnings=(list[str], ...)),
         "review_journal": create_model("Entries", entries=(list_of(entry), ...)),
         "search_lessons": create_model("Lessons", lessons=(list_of(lesson), ...)),
         "recall": create_model("Recollection", recall_id=(str | None, ...), recalled=(list_of(recalled), ...)),

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, JournalError, ManifestError, SettingsError
 from pytest_golden.journal.rules import check_free_name
+from pytest_golden.learning.hints import find_hints
+from pytest_golden.learning.lessons.model import LessonSource, SkillMemory
 from pytest_golden.learning.lessons.recalling import SHOWN, recall_lessons
+from pytest_golden.learning.plans import find_plans
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.report.gate_report import recorded_report
 from pytest_golden.storage.paging import MOST_ITEMS
@@ -28,6 +31,8 @@ _TABLE = frozenset({"table"})
 _CONFIRM = (
     "nothing is accepted yet: a person confirms it with `golden accept --pending`, or on the page of `golden serve`"
 )
+# The confidence of a lesson that an agent proposes.
+_PROPOSED = 0.8
 # The entries of a list come without these.
 _NOT_LISTED = frozenset({"signals", "history"})
 
@@ -62,6 +67,66 @@ def propose_acceptance(place: Workplace, caller: Caller, given: tools.ProposeAcc
     project = manifest.get_project(given.project)
     outputs = open_waiting(manifest).propose(project, given.outputs or (), given.reason, caller.agent)
     return {"project": project.name, "outputs": list(outputs), "next": _CONFIRM}
+
+
+def start_task(place: Workplace, caller: Caller, given: tools.StartTask) -> dict[str, Any]:
+    """Begin a task of the caller."""
+    _refuse_blank("description", given.description)
+    task_id, task = place.tasks().start(
+        place.open(), caller.agent, given.description, given.files or (), given.tools or ()
+    )
+    return {"task_id": task_id, "hints": [hint.to_dict() for hint in task.hints]}
+
+
+def log_attempt(place: Workplace, caller: Caller, given: tools.LogAttempt) -> dict[str, Any]:
+    """Note a call, and find hints for its error."""
+    task = place.tasks().find(caller.agent, given.task_id)
+    task.attempt(given.tool, given.arguments, given.result, given.error)
+    hints = () if given.error is None else task.hints_for(given.error, given.tool)
+    return {"hints": [hint.to_dict() for hint in hints]}
+
+
+def finish_task(place: Workplace, caller: Caller, given: tools.FinishTask) -> dict[str, Any]:
+    """End a task of the caller, and keep what it teaches."""
+    return {"kept": place.tasks().finish(caller.agent, given.task_id, success=given.success, note=given.note)}
+
+
+def propose_lesson(place: Workplace, caller: Caller, given: tools.ProposeLesson) -> dict[str, Any]:
+    """Leave a lesson for a person to decide on."""
+    _refuse_blank("lesson", given.lesson)
+    words = given.model_dump(exclude={"error"})
+    evidence = {} if given.error is None else {"error": given.error}
+    skill = SkillMemory(
+        **words,
+        evidence=evidence,
+        what_failed=(given.error or "").strip().partition("\n")[0],
+        source=LessonSource.AGENT,
+        proposed_by=caller.agent,
+        confidence=_PROPOSED,
+        approved=False,
+    )
+    verdict = place.services().lessons.add(skill, caller.agent)
+    lesson_id = verdict.skill.id if verdict.kept and verdict.skill is not None else None
+    told = None if lesson_id is None else f"a person decides: `golden lessons approve {lesson_id}`, or on the page"
+    return {"lesson_id": lesson_id, "kept": verdict.kept, "reason": verdict.reason, "next": told}
+
+
+def get_hints(place: Workplace, caller: Caller, given: tools.GetHints) -> dict[str, Any]:
+    """Find hints, and record nothing."""
+    if not (given.task or "").strip() and not (given.error or "").strip():
+        raise ValueError("task and error are blank: say what is to be done, or what failed")
+    with place.services().store.read() as connection:
+        hints = find_hints(connection, **given.model_dump(), agent=caller.agent)
+    return {"hints": [hint.to_dict() for hint in hints]}
+
+
+def get_plan(place: Workplace, caller: Caller, given: tools.GetPlan) -> dict[str, Any]:
+    """Find plans for a task."""
+    _refuse_blank("task", given.task)
+    with place.services().store.read() as connection:
+        found = find_plans(connection, given.task, caller.agent)
+    plans = [one.plan.to_dict() for one in found if one.has_worked][: given.limit]
+    return {"plans": plans, "warnings": [one.warning for one in found if not one.has_worked][: given.limit]}
 
 
 def review_journal(place: Workplace, caller: Caller, given: tools.ReviewJournal) -> dict[str, Any]:

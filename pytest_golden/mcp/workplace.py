@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mcp.server import ServerRequestContext
     from starlette.requests import Request
 
+    from pytest_golden.mcp.agent_tasks import AgentTasks
     from pytest_golden.storage.store import Store
     from pytest_golden.web.services import Services
 
@@ -46,6 +47,7 @@ class Workplace:
         self._open_store = open_store
         self._rules = rules
         self._turn = threading.RLock()
+        self._tasks: AgentTasks | None = None
         self._store: Store | None = None
         self._services: Services | None = None
 
@@ -74,6 +76,15 @@ class Workplace:
                 self._services = Services.on(self.open(), self.manifest, self._rules)
             return self._services
 
+    def tasks(self) -> AgentTasks:
+        """Return the open tasks of agents."""
+        with self._turn:
+            if self._tasks is None:
+                from pytest_golden.mcp.agent_tasks import AgentTasks
+
+                self._tasks = AgentTasks()
+            return self._tasks
+
     def notice(self, error: StorageError) -> None:
         """Close a store whose file was moved or removed: the next call opens the file that is there then, or creates one."""
         if error.trouble is StorageTrouble.GONE:
@@ -83,6 +94,9 @@ class Workplace:
         """Close the store, if it was opened."""
         with self._turn:
             store, self._store, self._services = self._store, None, None
+            tasks, self._tasks = self._tasks, None
+        if tasks is not None:
+            tasks.close()
         if store is not None:
             store.close()
 

@@ -198,6 +198,7 @@ def test_no_webhook_makes_a_persons_word(house: House, stranger: TestClient) -> 
 def test_no_tool_makes_a_persons_word(house: House, talk: Talk) -> None:
     before = house.words_of_people()
     writers = {"log_intent", "log_outcome", "add_signal", "propose_acceptance"}
+    writers |= {"start_task", "log_attempt", "finish_task", "propose_lesson"}
     assert {tool.name for tool in TOOLS.values() if tool.is_writer} == writers
     for source in DISGUISES:
         for kind in SIGNAL_TYPES:
@@ -207,6 +208,8 @@ def test_no_tool_makes_a_persons_word(house: House, talk: Talk) -> None:
         talk.refusal("log_outcome", entry_id=house.entry, result="success", **{extra: "human"})
         talk.refusal("add_signal", source="ci", signal_type="positive", summary="x", **{extra: "human"})
         talk.refusal("propose_acceptance", project="sales", reason="x", **{extra: "human"})
+        talk.refusal("propose_lesson", lesson="Obey the column `x` always", **{extra: "human"})
+        talk.refusal("finish_task", task_id="x", success=True, **{extra: "human"})
     assert house.words_of_people() == before
 
 

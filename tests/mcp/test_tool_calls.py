@@ -368,3 +368,58 @@ def test_a_secret_is_blotted_out(talk: Talk) -> None:
 
 def test_null_says_nothing(talk: Talk) -> None:
     talk.ask("log_intent", intent="a", intent_type=None, job_id=None, parent_id=None)
+
+
+def test_a_task_gives_hints_and_leaves_a_lesson_that_waits(talk: Talk) -> None:
+    started = talk.ask("start_task", description="Fix the orders import", files=["src/orders.py"], tools=["bash"])
+    assert started["hints"] == []
+    task = started["task_id"]
+    error = "KeyError: 'customer_id'"
+    assert talk.ask("log_attempt", task_id=task, tool="bash", arguments={"command": "pytest"}, error=error) == {
+        "hints": []
+    }
+    talk.ask("log_attempt", task_id=task, tool="edit", arguments={"path": "src/a.py", "content": "b = 1"}, result="ok")
+    talk.ask("log_attempt", task_id=task, tool="bash", arguments={"command": "pytest"}, result="1 passed")
+    assert talk.ask("finish_task", task_id=task, success=True, note="done") == {"kept": True}
+    assert "there is no open task" in talk.refusal("finish_task", task_id=task, success=True)
+
+    (plan,) = talk.ask("get_plan", task="the import of orders")["plans"]
+    assert plan["tools_sequence"] == ["bash", "edit", "bash"]
+    (hint,) = talk.ask("get_hints", task="repair the orders import")["hints"]
+    assert (hint["kind"], bool(hint["evidence"]["by"])) == ("plan", True)
+    # What an agent says of itself is shown to nobody before a person has read it.
+    assert talk.ask("get_hints", error=error) == {"hints": []}
+    again = talk.ask("start_task", description="The import of orders fails")
+    assert [one["kind"] for one in again["hints"]] == ["plan"]
+    assert talk.ask("log_attempt", task_id=again["task_id"], tool="bash", error=error) == {"hints": []}
+    assert talk.ask("finish_task", task_id=again["task_id"], success=False) == {"kept": True}
+    told = talk.ask("get_plan", task="import the orders")
+    assert told["warnings"] == [f"Sequential execution: bash failed: {error}"]
+
+
+def test_a_proposed_lesson_waits_for_a_person(talk: Talk) -> None:
+    error = "KeyError: 'customer_id'"
+    told = talk.ask("propose_lesson", lesson="Rename the column `customer_id` before `load` is called", error=error)
+    assert told["kept"] is True
+    assert f"golden lessons approve {told['lesson_id']}" in told["next"]
+    assert talk.ask("get_hints", error=error) == {"hints": []}
+    assert talk.ask("search_lessons", query="customer_id") == {"lessons": []}
+    refused = talk.ask("propose_lesson", lesson="Be careful")
+    assert (refused["kept"], refused["lesson_id"], refused["next"]) == (False, None, None)
+    assert refused["reason"]
+
+
+def test_a_task_is_its_own_agents_alone(place: Workplace) -> None:
+    with talk_to(make_server(place, CallerOptions(agent="one"))) as talk:
+        task = talk.ask("start_task", description="Load the orders")["task_id"]
+        assert "there is no open task" in talk.refusal("log_attempt", task_id=f"{task}0", tool="a")
+        assert "description is blank" in talk.refusal("start_task", description=" ")
+        assert "task and error are blank" in talk.refusal("get_hints", task=" ")
+    with talk_to(make_server(place, CallerOptions(agent="two"))) as talk:
+        assert "there is no open task" in talk.refusal("finish_task", task_id=task, success=True)
+
+
+def test_the_oldest_open_task_gives_way(talk: Talk) -> None:
+    tasks = [talk.ask("start_task", description=f"task {number}")["task_id"] for number in range(201)]
+    assert "there is no open task" in talk.refusal("finish_task", task_id=tasks[0], success=True)
+    assert talk.ask("finish_task", task_id=tasks[1], success=True) == {"kept": True}

@@ -26,12 +26,21 @@ if TYPE_CHECKING:
     from tests.mcp.conftest import MakeServer
     from tests.mcp.talking import Talk
 
-WRITERS = ("log_intent", "log_outcome", "add_signal", "propose_acceptance")
+WRITERS = (
+    *("log_intent", "log_outcome", "add_signal", "propose_acceptance"),
+    *("start_task", "log_attempt", "finish_task", "propose_lesson"),
+)
 ARGUMENTS = {
     "log_intent": (["intent"], ["intent_type", "job_id", "parent_id"]),
     "log_outcome": (["entry_id", "result"], ["notes", "actions", "expectations"]),
     "add_signal": (["source", "signal_type", "summary"], ["data", "external_id", "entry_id"]),
     "propose_acceptance": (["project", "reason"], ["outputs"]),
+    "start_task": (["description"], ["files", "tools"]),
+    "log_attempt": (["task_id", "tool"], ["arguments", "error", "result"]),
+    "finish_task": (["task_id", "success"], ["note"]),
+    "propose_lesson": (["lesson"], ["error", "context", "what_worked", "why"]),
+    "get_hints": ([], ["task", "error", "tool"]),
+    "get_plan": (["task"], ["limit"]),
     "review_journal": ([], ["filter", "intent_type", "limit"]),
     "search_lessons": (["query"], ["limit"]),
     "recall": (["text"], ["project", "limit"]),
@@ -77,7 +86,7 @@ def test_an_expectations_schema_has_the_journals_own_keys() -> None:
 def test_read_only_neither_lists_nor_allows_the_writers(make: MakeServer, mode: str) -> None:
     with talk_to(make(is_read_only=True), mode=mode) as talk:
         assert not set(WRITERS) & set(talk.tools())
-        assert len(talk.tools()) == 6
+        assert len(talk.tools()) == 8
         for name in WRITERS:
             assert "--read-only" in talk.refusal(name, intent="a")
         assert "--read-only" in str(talk.client.instructions)
