@@ -1,6 +1,7 @@
 """Find the edits of files among the attempts of an agent, and those that ended a failure. Pure.
 
 An edit is known by its arguments, not by the name of its tool: a file with a new text, a patch, or a shell's command that edits in place.
+A command that changes something else, such as `chmod` or `git config`, counts as one without a file.
 """
 
 from __future__ import annotations
@@ -35,13 +36,19 @@ _COMMANDS = ("command", "cmd", "script")
 # Of a unified diff, and of the patches of coding agents.
 _PATCHED = re.compile(r"^(?:\+\+\+ (?:b/)?|\*\*\* (?:Update|Add|Delete) File: )(\S[^\t\n]*)", re.MULTILINE)
 _IN_PLACE = re.compile(r"\b(?:sed\s+(?:-\w+\s+)*-i\S*|perl\s+-\w*i\w*)\s.*?(?P<file>[\w./-]+\.\w+)\s*(?:$|[;&|])")
+_CHANGES = re.compile(
+    r"(?:^|[;&]\s*|sudo\s+)(?P<words>(?:chmod|chown|mkdir|touch|ln|cp|mv|export|createdb|systemctl|service)(?:\s+[-+]\w+)?"
+    r"|git\s+(?:config|init|add|fetch|pull|checkout|switch|branch|stash|submodule)"
+    r"|(?:pip3?|uv|uv\s+pip|npm|pnpm|yarn|apt|apt-get|conda|brew)\s+(?:install|add|sync|ci)"
+    r"|(?:docker|podman)\s+(?:run|start|compose)|alembic\s+upgrade|dbt\s+(?:deps|seed))(?=\s|$)"
+)
 _OPTION = re.compile(r"\s-{1,2}[A-Za-z][\w-]*(?:=\S+)?(?=\s|$)")
 _REST = re.compile(r"(?:\s+\d?>&?\s*\S+|\s*\|.*)+\s*$")
 _MOST_EDITS, _MOST_LINES, _MOST_OF_LINE, _MOST_READ = 5, 12, 200, 20_000
 
 
 class Edit(NamedTuple):
-    """A changed file, and a short diff: lines that begin with `-`, `+` or a blank."""
+    """A changed file, and a short diff: lines that begin with `-`, `+` or a blank. A command has its first words as diff, and no file."""
 
     file: str
     diff: str
@@ -96,6 +103,8 @@ def _list_edits(arguments: Mapping[str, Any]) -> Iterator[Edit]:
     command = (_find_text(arguments, _COMMANDS) or "")[:_MOST_READ]
     if found := _IN_PLACE.search(command):
         yield Edit(found["file"], _shorten([f"+{command}"]))
+    elif found := _CHANGES.search(command):
+        yield Edit("", f"+{' '.join(found['words'].split())}")
 
 
 def _find_text(arguments: Mapping[str, Any], names: Sequence[str]) -> str | None:

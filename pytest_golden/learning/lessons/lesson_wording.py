@@ -135,7 +135,7 @@ class _Case:
         if self.worked is None:
             return ""
         if edits := self.evidence.get("edits"):
-            return "\n".join(f"{edit['file']}:\n{edit['diff']}" for edit in edits)
+            return "\n".join(f"{edit['file']}:\n{edit['diff']}" if edit["file"] else edit["diff"][1:] for edit in edits)
         changes = word_changes(self.evidence.get("changed_arguments") or {})
         tools = [name_tool(tool) for tool in self.evidence.get("worked_tools") or ()]
         if tools:
@@ -235,6 +235,10 @@ def _word_correction(case: _Case) -> str:
 
 def _word_edit(case: _Case) -> str:
     edits = case.evidence["edits"]
+    if not any(edit["file"] for edit in edits):
+        commands = [_quote_name(str(edit["diff"])[1:]) for edit in edits]
+        return f"When {case.failed} fails{case.cause}, run {_join(list(dict.fromkeys(commands)), ' and ')} first"
+    edits = [edit for edit in edits if edit["file"]]
     files = list(dict.fromkeys(PurePosixPath(edit["file"]).name for edit in edits))
     named = _join([_quote_name(file) or "a file" for file in files[:_MOST_NAMES]], " and ")
     return (

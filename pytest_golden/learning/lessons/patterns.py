@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.learning.lessons.edits import find_edits, find_fixing_edits, is_same_check
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonPattern
-from pytest_golden.learning.lessons.quality import LASTING, find_limit
+from pytest_golden.learning.lessons.quality import LASTING, Constraint, find_limit
 from pytest_golden.learning.signature import error_signature
 from pytest_golden.redaction.literals import literals_in_file
 from pytest_golden.redaction.redactor import Redactor, redact
@@ -88,7 +88,9 @@ class _Made(NamedTuple):
 def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> LessonPattern | None:
     failed = one.attempt
     limit = find_limit(failed.error_message)
-    if limit is None and (edits := find_fixing_edits(failed, [other.attempt for other in later])):
+    if (limit is None or limit.kind is Constraint.PERMISSION) and (
+        edits := find_fixing_edits(failed, [other.attempt for other in later])
+    ):
         return LessonPattern(
             LessonKind.EDIT_FIX, {**_evidence(failed, failed), "edits": edits, "check": failed.arguments}
         )

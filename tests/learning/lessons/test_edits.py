@@ -48,6 +48,10 @@ def learn(*attempts: Attempt) -> tuple[SkillMemory, ...]:
         ({"input": "*** Begin Patch\n*** Update File: src/x.py\n@@\n-1\n+2\n*** End Patch"}, [("src/x.py", "-1\n+2")]),
         ({"command": "sed -i 's/a/b/' src/x.py && git diff"}, [("src/x.py", "+sed -i 's/a/b/' src/x.py && git diff")]),
         ({"command": "sed 's/a/b/' src/x.py"}, []),
+        ({"command": "cd /x && chmod +x run.sh"}, [("", "+chmod +x")]),
+        ({"command": "git config user.email a@b.example"}, [("", "+git config")]),
+        ({"command": "uv pip install pandas==2"}, [("", "+uv pip install")]),
+        ({"command": "git status && cat chmod.txt"}, []),
         ({"path": "a.py"}, []),
         ({"query": "content of a.py"}, []),
         ({"path": 3, "content": "x"}, []),
@@ -97,6 +101,15 @@ def test_each_error_of_a_chain_has_the_edit_that_ended_it() -> None:
     assert [edit["file"] for edit in second.evidence["edits"]] == ["src/load.py"]
     assert second.evidence["error"] == TYPE
     assert "look at `load.py`: an edit there fixed it" in second.lesson
+
+
+def test_a_command_that_changes_something_is_told_without_its_arguments() -> None:
+    denied = fail("sh: ./dump.sh: Permission denied", "./dump.sh")
+    (lesson,) = learn(
+        denied, Attempt("bash", {"command": "chmod +x dump.sh"}, True), Attempt("bash", denied.arguments, True)
+    )
+    assert lesson.lesson == 'When `bash` fails with "sh: <path>: Permission denied", run `chmod +x` first'
+    assert lesson.what_worked == "chmod +x"
 
 
 def test_an_edit_that_did_not_help_is_no_fix() -> None:
