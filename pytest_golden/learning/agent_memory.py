@@ -12,12 +12,14 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning import outcomes
 from pytest_golden.learning.hints import Hint, find_hints
+from pytest_golden.learning.lessons.edits import find_moved
 from pytest_golden.learning.lessons.lesson_wording import learn_by_rules
 from pytest_golden.learning.lessons.model import Attempt, LessonSource, Recalled, RecallReason
 from pytest_golden.learning.lessons.service import add_lesson, settle
@@ -35,9 +37,10 @@ from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from sqlalchemy import Connection
+
+    from pytest_golden.learning.lessons.model import SkillMemory
 
 _log = logging.getLogger(__name__)
 # How long an agent waits for hints, and how long its event loop does.
@@ -54,6 +57,8 @@ class AgentMemory:
         store: a store or its memories, which remain the caller's, or the file or URL of one; None is the store that the gate uses in
             this folder.
         project: the golden project that the agent works on: lessons from it come first among those that fit equally well.
+        root: the folder that the agent works in; default: the present one. A lesson from there whose edited lines are gone is shown as
+            stale, after all others.
         lessons_wait: lessons are shown only after a person has approved them, for agents that are not trusted.
 
     Raises:
@@ -66,8 +71,10 @@ class AgentMemory:
         store: MemoryStore | Store | str | Path | None = None,
         *,
         project: str | None = None,
+        root: str | Path | None = None,
         lessons_wait: bool = False,
     ) -> None:
+        self.root = Path.cwd() if root is None else Path(root).absolute()
         self.lessons_wait = lessons_wait
         self.agent = outcomes.check_agent_name(agent)
         self.project = project
@@ -109,7 +116,13 @@ class AgentMemory:
             try:
                 with self._open().read() as connection:
                     return find_hints(
-                        connection, task=task, error=error, tool=tool, agent=self.agent, project=self.project
+                        connection,
+                        task=task,
+                        error=error,
+                        tool=tool,
+                        agent=self.agent,
+                        project=self.project,
+                        find_change=self._find_change,
                     )
             except Exception as problem:  # nothing may stop the agent
                 _log.warning("no hints: %s", redact(error_text(problem)))
@@ -138,6 +151,11 @@ class AgentMemory:
             return not self._waiting
 
         return self._submit(self._writer, write)
+
+    def _find_change(self, skill: SkillMemory) -> str:
+        """Tell what a lesson of this folder cites and has changed since; empty for lessons from elsewhere."""
+        is_from_here = skill.evidence.get("workspace") == str(self.root)
+        return find_moved(skill.evidence.get("edits", ()), self.root) if is_from_here else ""
 
     async def flush(self) -> None:
         """Wait until what was done so far is written, or has failed to be."""
@@ -309,7 +327,11 @@ class AgentTask:
             {"source": LessonSource.AGENT, "proposed_by": agent, "approved": False} if self._memory.lessons_wait else {}
         )
         for skill in learn_by_rules(self._attempts, self.description):
-            add_lesson(connection, skill.replace(evidence={**skill.evidence, **where}, **waits), agent, to_ms(now))
+            # Only what is there now can be seen to change.
+            is_there = "edits" in skill.evidence and not find_moved(skill.evidence["edits"], self._memory.root)
+            place = {"workspace": str(self._memory.root)} if is_there else {}
+            evidence = {**skill.evidence, **where, **place}
+            add_lesson(connection, skill.replace(evidence=evidence, **waits), agent, to_ms(now))
         for shown in self._list_settled(success):
             kept = find_lesson(connection, shown.hint.id)
             if kept is not None:

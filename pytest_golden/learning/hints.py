@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from pytest_golden.learning.plans import LEAST_LIKENESS, find_plans, measure_tas
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sqlalchemy import Connection
 
@@ -39,7 +39,7 @@ class Hint(Shape):
     """What earlier work says about a task or an error; `str()` is the advice, in two lines at most.
 
     `kind` is `lesson`, `plan` or `warning`. `score` is from 0 to 1, and `why` says what matched. `evidence` has the date, how often it
-    helped and harmed, and where it comes from.
+    helped and harmed, and where it comes from. `stale` says what has changed since it was learned; it is in the advice, too.
     """
 
     kind: str
@@ -48,6 +48,7 @@ class Hint(Shape):
     why: str
     evidence: Mapping[str, Any]
     id: str
+    stale: str = ""
     lesson: SkillMemory | None = field(default=None, repr=False, compare=False, metadata=form(hidden=True))
 
     def __str__(self) -> str:
@@ -63,6 +64,7 @@ def find_hints(
     agent: str | None = None,
     project: str | None = None,
     limit: int = MOST_HINTS,
+    find_change: Callable[[SkillMemory], str] | None = None,
 ) -> tuple[Hint, ...]:
     """Find what is known of an error, and of work like a task, best first.
 
@@ -74,6 +76,7 @@ def find_hints(
         agent: whose plans come first; lessons of all agents are shown.
         project: lessons learned in this golden project come first among those that fit equally well.
         limit: the most hints to return.
+        find_change: tells what a lesson cites and has changed since; such a lesson comes after all others.
     """
     found: list[Hint] = []
     if error is not None:
@@ -82,11 +85,18 @@ def find_hints(
     if task is not None and task.strip():
         found += _find_lessons(connection, task)
         found += (_hint_of_plan(one) for one in find_plans(connection, task, agent))
+    if find_change is not None:
+        found = [_mark(hint, find_change) for hint in found]
     best: dict[str, Hint] = {}
     for hint in sorted(found, key=lambda hint: _rank(hint, tool)):
         if hint.lesson is None or hint.lesson.harm_count <= hint.lesson.success_count:
             best.setdefault(hint.id, hint)
     return tuple(islice(best.values(), limit))
+
+
+def _mark(hint: Hint, find_change: Callable[[SkillMemory], str]) -> Hint:
+    changed = "" if hint.lesson is None else find_change(hint.lesson)
+    return hint if not changed else replace(hint, stale=changed, advice=f"Stale, {changed}: {hint.advice}")
 
 
 def _find_lessons(connection: Connection, task: str) -> Iterator[Hint]:
@@ -108,7 +118,7 @@ def _hint_of_lesson(skill: SkillMemory, score: float, why: str) -> Hint:
         "what_worked": skill.what_worked,
     }
     because = f"\nWhy: {_cut(skill.why)}" if skill.why else ""
-    return Hint(LESSON, f"{_cut(skill.lesson)}{because}", score, why, evidence, skill.id, skill)
+    return Hint(LESSON, f"{_cut(skill.lesson)}{because}", score, why, evidence, skill.id, lesson=skill)
 
 
 def _hint_of_plan(found: FoundPlan) -> Hint:
@@ -130,7 +140,7 @@ def _rank(hint: Hint, tool: str | None) -> tuple[float | bool, ...]:
     skill = hint.lesson
     is_elsewhere = tool is not None and (skill is None or skill.tool_name != tool)
     helped = 0.0 if skill is None else wilson_lower(skill.success_count, skill.success_count + skill.harm_count)
-    return -hint.score, is_elsewhere, hint.kind == WARNING, -helped
+    return bool(hint.stale), -hint.score, is_elsewhere, hint.kind == WARNING, -helped
 
 
 def wilson_lower(helped: int, shown: int) -> float:

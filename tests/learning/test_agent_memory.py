@@ -234,3 +234,31 @@ def test_a_hint_is_text(memory: AgentMemory) -> None:
 )
 def test_one_help_is_less_than_many(helped: int, shown: int, least: float, most: float) -> None:
     assert least <= round(wilson_lower(helped, shown), 3) <= most
+
+
+def test_a_lesson_whose_code_has_moved_is_marked_and_comes_last(path: Path, tmp_path: Path) -> None:
+    source = tmp_path / "src" / "orders.py"
+    source.parent.mkdir()
+    source.write_text("def load(row):\n    return row['b']\n")
+    with AgentMemory("fixer", path, root=tmp_path) as memory:
+        mend(memory)
+        with memory.task("Fix the orders import") as task:
+            assert (task.hints[0].stale, task.hints[0].advice.splitlines()[0]) == ("", ADVICE)
+        source.write_text("# another line\n\ndef load(row):\n    return row['b']\n")
+        with memory.task("Fix the orders import") as task:
+            assert task.hints[0].stale == ""
+        source.write_text("def load(row):\n    return row.customer\n")
+        with memory.task("Fix the orders import") as task:
+            *others, last = task.hints
+            assert (last.kind, last.stale) == ("lesson", "src/orders.py has changed there since")
+            assert last.advice.startswith(f"Stale, src/orders.py has changed there since: {ADVICE}")
+            assert [hint.kind for hint in others] == ["plan"] * len(others)
+            assert task.hints_for(ERROR)[0].stale
+        source.unlink()
+        with memory.task("Fix the orders import") as task:
+            assert task.hints[-1].stale == "src/orders.py is gone since"
+    with (
+        AgentMemory("fixer", path, root=tmp_path / "elsewhere") as memory,
+        memory.task("Fix the orders import") as task,
+    ):
+        assert task.hints[0].stale == ""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_golden.learning.signature import cause_of, error_signature
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pytest_golden.learning.lessons.model import Attempt
 
@@ -78,6 +79,26 @@ def is_same_check(one: Attempt, other: Attempt) -> bool:
 def find_edits(attempt: Attempt) -> tuple[Edit, ...]:
     """Return what a call edited; nothing for a call that edits nothing."""
     return tuple(_list_edits(attempt.arguments))
+
+
+def find_moved(edits: Iterable[Mapping[str, Any]], root: Path) -> str:
+    """Tell which edited file is gone, or does not have the lines of the edit any more; empty if all do.
+
+    `edits` are those of a lesson's evidence, `root` the folder that relative files lie in.
+    """
+    for edit in edits:
+        lines = [line[1:].strip() for line in str(edit.get("diff", "")).splitlines() if line[:1] == "+"]
+        told = [line for line in lines if line and not line.endswith(" ...")]
+        file = str(edit.get("file", ""))
+        if not file or not told:
+            continue
+        try:
+            text = (root / file).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return f"{file} is gone since"
+        if not any(line in text for line in told):
+            return f"{file} has changed there since"
+    return ""
 
 
 def _list_edits(arguments: Mapping[str, Any]) -> Iterator[Edit]:
