@@ -21,7 +21,7 @@ from pytest_golden.compare.noise import KnownMovements
 from pytest_golden.errors import SettingsError
 from pytest_golden.gate.calibrating import calibrate_project, list_uncalibrated
 from pytest_golden.gate.state_folder import find_store_place, hold_gate_lock, list_store_files, prepare_state_folder
-from pytest_golden.gateway.clock import HOW_TO_INSTALL, find_faketime
+from pytest_golden.gateway.project_clock import HOW_TO_INSTALL, find_faketime
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.amending import Amendment, NotInTextError, amend, rewrite_manifest
 from pytest_golden.manifest.reader import load_manifest

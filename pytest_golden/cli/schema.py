@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.cli.screen import print_json
 from pytest_golden.manifest.model import manifest_schema
-from pytest_golden.report.report_schema import report_schema
+from pytest_golden.report.gate_report import report_schema
 
 if TYPE_CHECKING:
     import argparse

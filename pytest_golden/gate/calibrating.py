@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from pytest_golden.compare.baselines import match_outputs, settle_runs
 from pytest_golden.compare.calibration import Calibration, calibrate
 from pytest_golden.compare.examination import export_tables
-from pytest_golden.gateway.clock import find_faketime, set_clock
 from pytest_golden.gateway.model import AgentRole, Ending, Permissions
+from pytest_golden.gateway.project_clock import find_faketime, set_clock
 from pytest_golden.gateway.view import copy_content
 from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.manifest.model import DeclaredOutput

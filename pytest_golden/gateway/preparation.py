@@ -349,7 +349,7 @@ def build_environment(
         clean["CONDA_PREFIX" if is_conda_prefix(prefix) else "VIRTUAL_ENV"] = str(prefix)
     clock = {}
     if project.config.clock is not None:
-        from pytest_golden.gateway.clock import start_clock
+        from pytest_golden.gateway.project_clock import start_clock
 
         clock = start_clock(project.config.clock)
     return {**clean, **runner, **passed_variables(project, environ), **clock, **project.config.set_env}

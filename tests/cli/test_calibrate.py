@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gateway.clock import find_faketime
+from pytest_golden.gateway.project_clock import find_faketime
 from pytest_golden.manifest.reader import load_manifest
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 # pytester forgets what an inner session imported, and SQLAlchemy cannot be imported twice.
 import pytest_golden.storage.schema  # noqa: F401
-from pytest_golden.report.report_schema import report_schema
+from pytest_golden.report.gate_report import report_schema
 from pytest_golden.storage.schema import gate_results, gate_runs
 from pytest_golden.storage.store import Store
 from tests.report.test_report_schema import list_undeclared

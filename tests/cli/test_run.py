@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pytest_golden.gate.state_folder import hold_gate_lock
-from pytest_golden.report.report_schema import report_schema
+from pytest_golden.report.gate_report import report_schema
 from tests.cli.watched import run_watched
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from jsonschema import Draft202012Validator
 
 from pytest_golden.manifest.model import manifest_schema
-from pytest_golden.report.report_schema import report_schema
+from pytest_golden.report.gate_report import report_schema
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Golden

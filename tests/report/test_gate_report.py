@@ -13,9 +13,8 @@ import pytest
 from pytest_golden.errors import GoldenError
 from pytest_golden.regression.model import GoldenProjectResult
 from pytest_golden.regression.verdict import RegressionCheckResult, Weakening, WeakeningKind
-from pytest_golden.report.gate_report import gate_report, gate_report_text
+from pytest_golden.report.gate_report import gate_report, gate_report_text, report_schema
 from pytest_golden.report.report_files import write_report
-from pytest_golden.report.report_schema import report_schema
 from tests.report.samples import every_kind_of_result
 
 if TYPE_CHECKING:

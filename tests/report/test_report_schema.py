@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.regression.verdict import Weakening, WeakeningKind
-from pytest_golden.report.gate_report import gate_report
-from pytest_golden.report.report_schema import report_schema
+from pytest_golden.report.gate_report import gate_report, report_schema
 from tests.docs.documents import DOCS
 from tests.report.samples import every_kind_of_result
 

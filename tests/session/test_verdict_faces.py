@@ -22,7 +22,7 @@ from pytest_golden.mcp.tool_answers import describe_answers
 from pytest_golden.mcp.tool_calls import golden_status
 from pytest_golden.mcp.tools import GoldenStatus
 from pytest_golden.mcp.workplace import Caller, Workplace
-from pytest_golden.report.report_schema import report_schema
+from pytest_golden.report.gate_report import report_schema
 from pytest_golden.storage.store import Store
 from pytest_golden.web.access import PublicPlace
 from pytest_golden.web.app import make_app

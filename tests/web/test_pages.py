@@ -23,7 +23,7 @@ from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.outcome_logger import log_agent_outcome
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus
-from pytest_golden.report.report_schema import report_schema
+from pytest_golden.report.gate_report import report_schema
 from pytest_golden.trajectory.model import Trajectory
 from tests.web.conftest import form_token
 from tests.web.recorded import Recorded, record_run

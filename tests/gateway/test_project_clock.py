@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gateway import clock
+from pytest_golden.gateway import project_clock
 from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SHOW = "date '+%F %H:%M:%S' && python -c 'import time; print(time.strftime(\"%F\"))'"
-needs_library = pytest.mark.skipif(clock.find_faketime() is None, reason="needs libfaketime")
+needs_library = pytest.mark.skipif(project_clock.find_faketime() is None, reason="needs libfaketime")
 
 
 @needs_library
@@ -38,7 +38,7 @@ def test_the_time_is_read_in_the_zone_of_the_project(run: Callable[..., Pipeline
 def test_without_the_library_the_project_says_what_to_install(
     run: Callable[..., PipelineOutcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "_FOLDERS", ("/nowhere",))
+    monkeypatch.setattr(project_clock, "_FOLDERS", ("/nowhere",))
     outcome = run(_SHOW, clock="2024-02-29")
     assert outcome.problem is Problem.PATH_NOT_FOUND
     assert outcome.message == (
