@@ -1,4 +1,4 @@
-"""`golden learn`: learn from what was recorded and not learned from yet. It runs nothing.
+"""`golden learn`: learn from what was recorded and not learned from yet, or from a session of an agent. It runs nothing.
 
 Every gate learns at its end, for a hundredth of its duration and at most two seconds. This command, or the next gate,
 learns the rest. The result does not depend on how the work is split. With GOLDEN_LLM_MODEL, that model words the lessons
@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.cli.options import add_options, find_manifest, open_store, read_duration
 from pytest_golden.cli.screen import answer, show_line, styled
 from pytest_golden.clock import monotonic_seconds
+from pytest_golden.errors import SettingsError
 from pytest_golden.gate.events import SecretHider
 from pytest_golden.gate.rewording import MODEL_SECONDS, Rewording, reword_lessons
 from pytest_golden.gate.teaching import GateLearner, GateLearning
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.learning.language_model.client import LanguageModel
 from pytest_golden.learning.lessons.recalling import may_be_shown
+from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.wording import count_of
 
@@ -44,11 +46,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", metavar="TIME", help="Begin nothing after this time, such as 90s or 10m (default: no limit)."
     )
+    parser.add_argument(
+        "--from",
+        dest="session",
+        metavar="FILE",
+        help="Learn from a session of an agent instead: messages of OpenAI or Anthropic, or a file of Claude Code or Codex.",
+    )
+    parser.add_argument("--agent", metavar="NAME", help="The agent of that session (default: agent).")
     add_options(parser, "--manifest", "--store", "--json")
+
+
+def _learn_from_session(arguments: argparse.Namespace) -> int:
+    """Learn from the tasks of a session. Its lessons wait for a person: an agent may have written the file."""
+    from pytest_golden.learning.agent_memory import AgentMemory
+    from pytest_golden.learning.agent_sessions import read_session
+
+    tasks = read_session(Path(arguments.session))
+    with open_store(arguments) as store:
+        before = Lessons(store).stats().unapproved
+        with AgentMemory(arguments.agent or "agent", store, lessons_wait=True) as memory:
+            for told in tasks:
+                task = memory.task(told.description)
+                for call in told.calls:
+                    task.attempt(*call)
+                task.done(told.calls[-1].error is None)
+        waiting = Lessons(store).stats().unapproved - before
+    calls = sum(len(task.calls) for task in tasks)
+    told_all = f"{count_of(len(tasks), 'task')} with {count_of(calls, 'call')}"
+    said = f"{told_all}: {count_of(waiting, 'new lesson')} to be approved, see `golden lessons list`"
+    return answer(arguments, {"tasks": len(tasks), "calls": calls, "lessons": waiting}, said)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Learn, and tell what was learned and what is left."""
+    if arguments.session is not None:
+        return _learn_from_session(arguments)
+    if arguments.agent is not None:
+        raise SettingsError("--agent is the agent of a session: give one with --from FILE")
     budget = None if arguments.budget is None else read_duration("--budget", arguments.budget)
     ends_at = None if budget is None else monotonic_seconds() + budget
     model = LanguageModel.from_env(os.environ)

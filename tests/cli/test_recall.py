@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -190,5 +191,50 @@ def test_task_is_answered_with_hints(golden: Golden, recorded: Path) -> None:
 )
 def test_one_question_at_a_time(golden: Golden, recorded: Path, words: list[str], told: str) -> None:
     ran = golden("recall", *words)
+    assert ran.code == 2
+    assert told in ran.err
+
+
+def test_a_session_is_learned_from_and_its_lesson_waits(golden: Golden, folder: Path) -> None:
+    call = {"command": "pytest"}
+    edit = {"file_path": "a.py", "old_string": "x", "new_string": "y"}
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Fix the orders import"}]
+    for number, (tool, given, said) in enumerate(
+        [("Bash", call, "E   KeyError: 'a'"), ("Edit", edit, "ok"), ("Bash", call, "1 passed")]
+    ):
+        function = {"name": tool, "arguments": json.dumps(given)}
+        messages += [
+            {"role": "assistant", "tool_calls": [{"id": f"c{number}", "function": function}]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": said},
+        ]
+    (folder / "session.json").write_text(json.dumps(messages))
+    store = ("--store", "agents.db")
+    Store.open(folder / "agents.db").close()
+    ran = golden("learn", "--from", "session.json", "--agent", "fixer", *store)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "1 task with 3 calls: 1 new lesson to be approved, see `golden lessons list`\n"
+    again = golden("learn", "--from", "session.json", "--json", *store)
+    assert again.json["tasks"] == 1
+    hints = golden("recall", "--task", "the import of orders", "--json", *store).json["hints"]
+    # Nothing of a lesson is shown before a person has approved it.
+    assert {hint["kind"] for hint in hints} == {"plan"}
+    with Store.open(folder / "agents.db") as opened:
+        (lesson, *_) = Lessons(opened).list_lessons("fixer")
+    assert (lesson.approved, lesson.proposed_by, lesson.kind) == (False, "fixer", "edit_fix")
+    assert golden("lessons", "approve", lesson.id, "--by", "ann", "--as-person", *store).code == 0
+    hints = golden("recall", "--task", "the import of orders", "--json", *store).json["hints"]
+    assert (hints[0]["kind"], hints[0]["evidence"]["by"]) == ("lesson", "fixer")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--from", "nothing.json"], "nothing.json cannot be read"),
+        (["--from", "golden_projects.yaml"], "holds no calls of tools"),
+        (["--agent", "x"], "--agent is the agent of a session"),
+    ],
+)
+def test_a_session_that_is_none_is_bad_input(golden: Golden, recorded: Path, words: list[str], told: str) -> None:
+    ran = golden("learn", *words)
     assert ran.code == 2
     assert told in ran.err
