@@ -1,4 +1,4 @@
-"""Find the edits of files among the attempts of an agent, and those that ended a failure. Pure.
+"""Find the edits of files among the calls of an agent, and what makes two calls the same check. Pure.
 
 An edit is known by its arguments, not by the name of its tool: a file with a new text, a patch, or a shell's command that edits in place.
 A command that changes something else, such as `chmod` or `git config`, counts as one without a file.
@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from pytest_golden.learning.signature import cause_of, error_signature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,9 +41,8 @@ _CHANGES = re.compile(
     r"|(?:pip3?|uv|uv\s+pip|npm|pnpm|yarn|apt|apt-get|conda|brew)\s+(?:install|add|sync|ci)"
     r"|(?:docker|podman)\s+(?:run|start|compose)|alembic\s+upgrade|dbt\s+(?:deps|seed))(?=\s|$)"
 )
-_OPTION = re.compile(r"\s-{1,2}[A-Za-z][\w-]*(?:=\S+)?(?=\s|$)")
-_REST = re.compile(r"(?:\s+\d?>&?\s*\S+|\s*\|.*)+\s*$")
-_MOST_EDITS, _MOST_LINES, _MOST_OF_LINE, _MOST_READ = 5, 12, 200, 20_000
+_NOT_OF_CALL = re.compile(r"(?<=\s)(?:-{1,2}[A-Za-z][\w-]*(?:=\S+)?(?=\s)|\d?>{1,2}&?\s*\S+)")
+_MOST_LINES, _MOST_OF_LINE, _MOST_READ, _MOST_READ_LINES, _MOST_OF_COMMAND = 12, 200, 20_000, 200, 2_000
 
 
 class Edit(NamedTuple):
@@ -53,27 +50,6 @@ class Edit(NamedTuple):
 
     file: str
     diff: str
-
-
-def find_fixing_edits(failed: Attempt, later: Sequence[Attempt]) -> list[dict[str, str]]:
-    """Return the edits between a failed call and the next same one, if that worked or failed with another error.
-
-    Each is `{file, diff}`. The same error again means that the edits so far did not help: then the later failure has the answer.
-    """
-    edits: list[Edit] = []
-    for other in later:
-        if is_same_check(failed, other):
-            is_ended = other.success or _sign(other) != _sign(failed)
-            # Several edits of one file are all told.
-            return [edit._asdict() for edit in dict.fromkeys(edits)][:_MOST_EDITS] if is_ended else []
-        if other.success:
-            edits += find_edits(other)
-    return []
-
-
-def is_same_check(one: Attempt, other: Attempt) -> bool:
-    """Tell whether two calls check the same: options, and what is done with the output, do not count."""
-    return one.tool == other.tool and _bare(one.arguments) == _bare(other.arguments)
 
 
 def find_edits(attempt: Attempt) -> tuple[Edit, ...]:
@@ -121,7 +97,7 @@ def _list_edits(arguments: Mapping[str, Any]) -> Iterator[Edit]:
             start[1].strip(),
             _shorten([line for line in lines if line[:1] in {"+", "-"} and line[:3] not in {"+++", "---"}]),
         )
-    command = (_find_text(arguments, _COMMANDS) or "")[:_MOST_READ]
+    command = (_find_text(arguments, _COMMANDS) or "")[:_MOST_OF_COMMAND]
     if found := _IN_PLACE.search(command):
         yield Edit(found["file"], _shorten([f"+{command}"]))
     elif found := _CHANGES.search(command):
@@ -133,7 +109,7 @@ def _find_text(arguments: Mapping[str, Any], names: Sequence[str]) -> str | None
 
 
 def _compare(old: str, new: str) -> list[str]:
-    before, after = (text[:_MOST_READ].splitlines() for text in (old, new))
+    before, after = (text[:_MOST_READ].splitlines()[:_MOST_READ_LINES] for text in (old, new))
     return [line for line in unified_diff(before, after, lineterm="", n=0) if line[:2] != "@@"][2:]
 
 
@@ -143,13 +119,11 @@ def _shorten(lines: Sequence[str]) -> str:
     return "\n".join([*kept, *([f" ({more} more lines)"] if more else [])])
 
 
-def _sign(attempt: Attempt) -> str:
-    return error_signature(cause_of(attempt.error_message or ""))
-
-
-def _bare(value: Any) -> Any:
+def strip_call(value: Any) -> Any:
+    """Return arguments without a command's options, its redirections, and what its output is piped into."""
     if isinstance(value, str):
-        return " ".join(_OPTION.sub(" ", _REST.sub("", f" {value} ")).split())
+        is_command = len(value) <= _MOST_OF_COMMAND and "\n" not in value
+        return " ".join(_NOT_OF_CALL.sub(" ", f" {value.partition(' | ')[0]} ").split()) if is_command else value
     if hasattr(value, "items"):
-        return {name: _bare(one) for name, one in value.items()}
-    return [_bare(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: strip_call(one) for name, one in value.items()}
+    return [strip_call(one) for one in value] if isinstance(value, list | tuple) else value

@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.learning.lessons.edits import find_edits, find_fixing_edits, is_same_check
+from pytest_golden.learning.lessons.edits import Edit, find_edits, strip_call
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonPattern
 from pytest_golden.learning.lessons.quality import LASTING, Constraint, find_limit
-from pytest_golden.learning.signature import error_signature
+from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.redaction.literals import literals_in_file
 from pytest_golden.redaction.redactor import Redactor, redact
 from pytest_golden.values.shape import plain
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_golden.learning.lessons.quality import Limit
 
 _MOST_OF_ERROR, _MOST_OF_ARGUMENT = 20_000, 500
-_SEVERAL = 2
+_SEVERAL, _MOST_EDITS = 2, 5
 # A later success did not replace the failed call.
 _MOST_LATER = 200
 
@@ -44,7 +44,10 @@ def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
     Raises:
         ValueError: an item is not an `Attempt`.
     """
-    made = [_Made(one, _write(one.arguments)) for one in _check_attempts(attempts)]
+    made = [
+        _Made(one, _write(one.arguments), _write(strip_call(one.arguments)), find_edits(one) if one.success else ())
+        for one in _check_attempts(attempts)
+    ]
     plans = _judge_plans([one.attempt for one in made])
     is_replanned = any(kind is LessonKind.REPLAN_SUCCESS for kind, _ in plans)
     explained = [
@@ -76,21 +79,43 @@ def _check_attempts(attempts: Any) -> list[Attempt]:
 
 
 class _Made(NamedTuple):
-    """An attempt, and its arguments as text, for comparison."""
+    """An attempt, its arguments as text, whole and without what makes no other check of it, and what it edited if it worked."""
 
     attempt: Attempt
     written: str
+    stripped: str
+    edits: tuple[Edit, ...]
 
     def is_same_call(self, other: _Made) -> bool:
         return self.attempt.tool == other.attempt.tool and self.written == other.written
+
+    def is_same_check(self, other: _Made) -> bool:
+        return self.attempt.tool == other.attempt.tool and self.stripped == other.stripped
+
+
+def _find_fixing_edits(one: _Made, later: Sequence[_Made]) -> list[dict[str, str]]:
+    """Return the edits between a failed call and the next same one, if that worked or failed with another error.
+
+    The same error again means that the edits so far did not help: then the later failure has the answer.
+    """
+    edits: dict[Edit, None] = {}
+    for other in later:
+        if one.is_same_check(other):
+            is_ended = other.attempt.success or _sign(other.attempt) != _sign(one.attempt)
+            return [edit._asdict() for edit in edits][:_MOST_EDITS] if is_ended else []
+        edits |= dict.fromkeys(other.edits)
+    return []
+
+
+def _sign(attempt: Attempt) -> str:
+    return error_signature(cause_of((attempt.error_message or "")[:_MOST_OF_ERROR]))
 
 
 def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> LessonPattern | None:
     failed = one.attempt
     limit = find_limit(failed.error_message)
-    if (limit is None or limit.kind is Constraint.PERMISSION) and (
-        edits := find_fixing_edits(failed, [other.attempt for other in later])
-    ):
+    is_lacking = limit is not None and limit.kind is not Constraint.PERMISSION
+    if not is_lacking and (edits := _find_fixing_edits(one, later)):
         return LessonPattern(
             LessonKind.EDIT_FIX, {**_evidence(failed, failed), "edits": edits, "check": failed.arguments}
         )
@@ -103,7 +128,8 @@ def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> Lesso
         remedy = next((other for other in between if other.success and other.tool != failed.tool), None)
         return _constraint(failed, limit, remedy) if remedy and limit and limit.kind in LASTING else None
     corrected = _find_correction(one, later)
-    worked = corrected or next((other.attempt for other in later if _may_replace(other.attempt)), None)
+    # What edits something was not called in the place of another.
+    worked = corrected or next((other.attempt for other in later if other.attempt.success and not other.edits), None)
     if limit is not None and (corrected is None or limit.kind in LASTING):
         return _constraint(failed, limit, worked)
     if worked is None or (is_replanned and worked.plan > failed.plan):
@@ -111,13 +137,8 @@ def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> Lesso
     if corrected is not None:
         return _correction(failed, corrected)
     # Whoever comes back to a call has not replaced it.
-    is_replaced = worked.tool != failed.tool and not any(is_same_check(failed, other.attempt) for other in later)
+    is_replaced = worked.tool != failed.tool and not any(one.is_same_check(other) for other in later)
     return _substitution(failed, worked) if is_replaced else None
-
-
-def _may_replace(attempt: Attempt) -> bool:
-    """Tell whether a call may have been made in the place of another: it worked, and edits nothing."""
-    return attempt.success and not find_edits(attempt)
 
 
 def _find_correction(one: _Made, later: Sequence[_Made]) -> Attempt | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_golden.learning.lessons.edits import Edit, find_edits, is_same_check
+from pytest_golden.learning.lessons.edits import Edit, find_edits, strip_call
 from pytest_golden.learning.lessons.lesson_wording import learn_from_attempts
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, SkillMemory
 from pytest_golden.learning.lessons.patterns import find_patterns
@@ -81,7 +81,24 @@ def test_long_edits_are_cut() -> None:
     ],
 )
 def test_options_and_pipes_do_not_make_another_check(one: str, other: str, is_same: bool) -> None:
-    assert is_same_check(Attempt("bash", {"command": one}), Attempt("bash", {"command": other})) is is_same
+    assert (strip_call({"command": one}) == strip_call({"command": other})) is is_same
+
+
+def test_long_texts_are_no_commands() -> None:
+    # A pattern that tries all ways to split this would never end.
+    table = "| a " * 500 + "\nmore"
+    assert strip_call([table, {"text": table}]) == [table, {"text": table}]
+    assert find_patterns([fail(command=table), EDIT, Attempt("bash", {"command": f"{table}!"}, True)]) == ()
+    large = "\n".join(f"line {number % 7}" for number in range(5_000))
+    attempts = [
+        one
+        for number in range(40)
+        for one in (
+            fail(f"KeyError: 'a{number}'", f"pytest test_{number}.py"),
+            Attempt("edit", {"path": f"{number}.py", "old_str": large, "new_str": large[::-1]}, True),
+        )
+    ]
+    assert find_patterns(attempts) == ()
 
 
 def test_the_edit_after_which_the_same_call_works_is_the_lesson() -> None:
