@@ -139,18 +139,26 @@ class AgentMemory:
 
         def write() -> bool:
             self._waiting.append(job)
-            try:
-                while self._waiting:
-                    with self._open().write() as connection:
-                        self._waiting[0](connection)
-                    del self._waiting[0]
-            except Exception as problem:  # nothing may stop the agent
-                del self._waiting[: len(self._waiting) - _MOST_WAITING]
-                waits = f"{len(self._waiting)} to be tried again with the next task"
-                _log.warning("what an agent did is not kept yet, %s: %s", waits, redact(error_text(problem)))
+            while self._waiting and self._write(self._waiting[0]):
+                del self._waiting[0]
+            del self._waiting[:-_MOST_WAITING]
             return not self._waiting
 
         return self._submit(self._writer, write)
+
+    def _write(self, job: Callable[[Connection], object]) -> bool:
+        """Write what waits; return False if the store does not take it now. What no store would take is given up."""
+        try:
+            with self._open().write() as connection:
+                job(connection)
+        except GoldenError as problem:
+            _log.warning(
+                "what an agent did is not kept yet, and tried again with the next task: %s", redact(str(problem))
+            )
+            return False
+        except Exception as problem:  # nothing may stop the agent, or what comes after it
+            _log.warning("what an agent did cannot be kept: %s", redact(error_text(problem)))
+        return True
 
     def _find_change(self, skill: SkillMemory) -> str:
         """Tell what a lesson of this folder cites and has changed since; empty for lessons from elsewhere."""

@@ -262,3 +262,28 @@ def test_a_lesson_whose_code_has_moved_is_marked_and_comes_last(path: Path, tmp_
         memory.task("Fix the orders import") as task,
     ):
         assert task.hints[0].stale == ""
+
+
+def test_what_no_store_would_take_costs_nothing_else(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: object) -> None:
+        raise ValueError("more than 1 MiB")
+
+    with AgentMemory("fixer", path) as memory:
+        memory.keep(fail)
+        mend(memory)
+    assert "what an agent did cannot be kept: ValueError: more than 1 MiB" in caplog.text
+    assert only_lesson(path).lesson == ADVICE
+
+
+def test_many_tasks_wait_for_a_store_in_order(tmp_path: Path) -> None:
+    folder = tmp_path / "later"
+    folder.write_text("")
+    done: list[int] = []
+    with AgentMemory("fixer", folder / "agents.db") as memory:
+        waits = [memory.keep(lambda _, number=number: done.append(number)) for number in range(1_200)]
+        assert not any(one.result() for one in waits)
+        folder.unlink()
+        folder.mkdir()
+        assert memory.keep(lambda _: None).result()
+    # At most a thousand wait; the oldest are given up.
+    assert done == list(range(200, 1_200))
