@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
@@ -46,7 +45,8 @@ _log = logging.getLogger(__name__)
 # How long an agent waits for hints, and how long its event loop does.
 _SECONDS, _SECONDS_IN_LOOP = 2.0, 0.2
 _MOST_WAITING = 1_000
-_MOST_OF_PROOF = 20_000
+# Of what a tool got and gave, in bytes of JSON; of its name and of an error, in characters.
+_MOST_KEPT, _MOST_OF_NAME, _MOST_OF_PROOF = 128 << 10, 200, 20_000
 
 
 class AgentMemory:
@@ -243,15 +243,14 @@ class AgentTask:
         """
         if isinstance(result, BaseException) and error is None:
             result, error = None, result
-        said = json_form(result)
+        said = outcomes.cut_json(result, _MOST_KEPT).kept
         failed = error is not None or outcomes.says_failure(said)
         message = (
             _write_error(error) if error is not None else _write_error(said.get("error") or said) if failed else None
         )
-        given = json_form(
-            arguments if isinstance(arguments, Mapping) else {} if arguments is None else {"input": arguments}
-        )
-        made = Attempt(str(tool).strip() or "tool", given, not failed, message)
+        given = outcomes.cut_json({} if arguments is None else arguments, _MOST_KEPT).kept
+        given = given if isinstance(given, dict) else {"input": given}
+        made = Attempt(str(tool).strip()[:_MOST_OF_NAME] or "tool", given, not failed, message)
         self._attempts.append(made)
         for shown in self._shown:
             shown.settle_by(made)

@@ -287,3 +287,22 @@ def test_many_tasks_wait_for_a_store_in_order(tmp_path: Path) -> None:
         assert memory.keep(lambda _: None).result()
     # At most a thousand wait; the oldest are given up.
     assert done == list(range(200, 1_200))
+
+
+def test_anything_may_be_an_argument_a_result_or_an_error(memory: AgentMemory, path: Path) -> None:
+    class Odd:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    with memory.task("odd \x00 \ud83d things", files=["a\x00b"]) as task:
+        task.attempt("", Odd(), Odd(), Odd())
+        task.attempt("tool\ud83d", {"x": Odd(), "deep": [[1] * 1000]}, float("nan"))
+        task.attempt("x" * 5_000, "y" * 3_000_000, "z" * 3_000_000, "e" * 3_000_000)
+        for error in (Odd(), None, "\x00\ud83d", {"error": Odd()}):
+            assert task.hints_for(error) == ()
+    with MemoryStore.open(path) as memories:
+        (key,) = memories.list_keys(("outcomes", "fixer"))
+        kept = memories.get(("outcomes", "fixer"), key)
+    assert kept is not None
+    assert kept.value["success"] is False
+    assert len(kept.value["execution_path"]) == 3

@@ -116,9 +116,8 @@ def _explain(one: _Made, later: Sequence[_Made], *, is_replanned: bool) -> Lesso
     limit = find_limit(failed.error_message)
     is_lacking = limit is not None and limit.kind is not Constraint.PERMISSION
     if not is_lacking and (edits := _find_fixing_edits(one, later)):
-        return LessonPattern(
-            LessonKind.EDIT_FIX, {**_evidence(failed, failed), "edits": edits, "check": failed.arguments}
-        )
+        check = {name: _shorten(plain(value)) for name, value in failed.arguments.items()}
+        return LessonPattern(LessonKind.EDIT_FIX, {**_evidence(failed, failed), "edits": edits, "check": check})
     again = next(
         (number for number, other in enumerate(later) if other.attempt.success and other.is_same_call(one)), None
     )
