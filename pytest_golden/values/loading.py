@@ -7,10 +7,9 @@ import gc
 import io
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 # What all files are, also those of gzip. The check of `io.IOBase` itself takes five times as long.
 _FILE: type[Any] = io.IOBase.__base__ or io.IOBase
@@ -31,12 +30,19 @@ def loading(*, is_last: bool = False) -> Iterator[None]:
         if was_on:
             gc.enable()
     if is_last and not gc.get_freeze_count():
-        # At its exit Python does not finish what is set aside, so a file that nobody has closed would lose its last lines.
-        atexit.register(_flush, WeakSet(each for each in gc.get_objects() if isinstance(each, _FILE)))
         gc.freeze()
+        atexit.register(_flush_files)
 
 
-def _flush(files: Iterable[io.IOBase]) -> None:
-    for file in files:
-        with suppress(OSError, ValueError):
-            file.flush()
+def _flush_files() -> None:
+    """Write what nobody has closed: at its exit Python does not finish what is set aside.
+
+    Only now, when no other thread runs: `gc.get_objects` also returns a tuple that a thread is still making, which that thread then
+    cannot finish (a SystemError).
+    """
+    gc.unfreeze()
+    for each in gc.get_objects():
+        if isinstance(each, _FILE):
+            with suppress(OSError, ValueError):
+                each.flush()
+    gc.freeze()
