@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_golden import AgentMemory
-from pytest_golden.learning.hints import LESSON, Hint
+from pytest_golden.learning.agent_hints import LESSON, Hint
 
 _PROMISED_SHOWN, _PROMISED_SILENT = 0.80, 0.98
 _MOST_OUTPUT = 4_000
@@ -47,12 +47,8 @@ class Meeting(NamedTuple):
     again: str | None = None
 
 
-def _both(first: Meeting, second: Meeting) -> tuple[Meeting, Meeting]:
-    return first, second
-
-
 PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
-    "renamed key": _both(
+    "renamed key": (
         Meeting(
             "Fix the totals of the orders report",
             {"report.py": "rows = [{'customer': 1}]\nprint(sum(row['customer_id'] for row in rows))\n"},
@@ -66,7 +62,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("sums.py", "customer_id", "client"),
         ),
     ),
-    "missing table": _both(
+    "missing table": (
         Meeting(
             "Load the stock into the database",
             {
@@ -84,7 +80,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("put.py", "db.execute(", "db.execute('create table goods (n)')\ndb.execute("),
         ),
     ),
-    "missing column": _both(
+    "missing column": (
         Meeting(
             "Show the prices of all articles",
             {
@@ -102,7 +98,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("list.py", "select amount", "select fee"),
         ),
     ),
-    "duckdb table": _both(
+    "duckdb table": (
         Meeting(
             "Build the daily revenue mart",
             {
@@ -120,7 +116,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("build.py", "from visit'", "from visits'"),
         ),
     ),
-    "duckdb conversion": _both(
+    "duckdb conversion": (
         Meeting(
             "Import ages of patients",
             {"age.py": "import duckdb\nduckdb.sql(\"select cast('n/a' as integer)\").fetchall()\n"},
@@ -134,7 +130,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("years.py", "cast(", "try_cast("),
         ),
     ),
-    "duckdb group by": _both(
+    "duckdb group by": (
         Meeting(
             "Count visits by town",
             {"count.py": "import duckdb\nduckdb.sql('select town, count(*) from (select 1 town, 2 x)').show()\n"},
@@ -148,7 +144,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("agg.py", "2 y)", "2 y) group by region"),
         ),
     ),
-    "missing module": _both(
+    "missing module": (
         Meeting(
             "Run the parser of invoices",
             {"src/invoices.py": "x = 1\n", "main.py": "import invoices\n"},
@@ -162,7 +158,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             again="PYTHONPATH=src python start.py",
         ),
     ),
-    "off by one": _both(
+    "off by one": (
         Meeting(
             "Make the tests of the calendar pass",
             {
@@ -182,7 +178,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("span.py", "b - a", "b - a + 1"),
         ),
     ),
-    "encoding": _both(
+    "encoding": (
         Meeting(
             "Read the list of cities",
             {"read.py": "open('c.txt', 'wb').write(b'M\\xfcnchen')\nprint(open('c.txt', encoding='utf-8').read())\n"},
@@ -196,7 +192,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("town.py", "encoding='utf-8'", "encoding='latin-1'"),
         ),
     ),
-    "json comma": _both(
+    "json comma": (
         Meeting(
             "Start the service with its settings",
             {"conf.json": '{"port": 80,}', "go.py": "import json\nprint(json.load(open('conf.json')))\n"},
@@ -210,7 +206,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("app.json", "3,}", "3}"),
         ),
     ),
-    "decimal comma": _both(
+    "decimal comma": (
         Meeting(
             "Sum the amounts of the ledger",
             {"sum.py": "print(sum(float(x) for x in ['1,5', '2,25']))\n"},
@@ -224,7 +220,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("add.py", "float(v)", "float(v.replace(',', '.'))"),
         ),
     ),
-    "time zones": _both(
+    "time zones": (
         Meeting(
             "Find late deliveries",
             {
@@ -240,7 +236,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("due.py", "2024, 5, 5)", "2024, 5, 5, tzinfo=UTC)"),
         ),
     ),
-    "git branch": _both(
+    "git branch": (
         Meeting(
             "Switch to the release branch",
             {".keep": ""},
@@ -254,7 +250,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             again="git checkout -b main",
         ),
     ),
-    "git identity": _both(
+    "git identity": (
         Meeting(
             "Commit the new schema",
             {"a.sql": "x"},
@@ -268,11 +264,11 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             remedy="git config user.email c@d.example && git config user.name c",
         ),
     ),
-    "not executable": _both(
+    "not executable": (
         Meeting("Run the nightly export", {"export.sh": "echo done\n"}, "./export.sh", remedy="chmod +x export.sh"),
         Meeting("Export of the night does not run", {"dump.sh": "echo ok\n"}, "./dump.sh", remedy="chmod +x dump.sh"),
     ),
-    "missing folder": _both(
+    "missing folder": (
         Meeting(
             "Write the summary of customers",
             {"out.py": "open('results/summary.txt', 'w').write('x')\n"},
@@ -286,7 +282,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("save.py", "open(", "import os; os.makedirs('exports', exist_ok=True)\nopen("),
         ),
     ),
-    "division": _both(
+    "division": (
         Meeting(
             "Compute the average basket",
             {"mean.py": "rows = []\nprint(sum(rows) / len(rows))\n"},
@@ -300,7 +296,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("avg.py", "/ len(items)", "/ max(1, len(items))"),
         ),
     ),
-    "unique": _both(
+    "unique": (
         Meeting(
             "Merge the members twice",
             {
@@ -318,7 +314,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("n.py", "insert into", "insert or replace into"),
         ),
     ),
-    "sql syntax": _both(
+    "sql syntax": (
         Meeting(
             "Rank the best sellers",
             {"rank.py": "import duckdb\nduckdb.sql('select 1 as a, from range(3)').show()\nduckdb.sql('selec 1')\n"},
@@ -332,7 +328,7 @@ PROBLEMS: dict[str, tuple[Meeting, Meeting]] = {
             edit=("top.py", "selec 2", "select 2"),
         ),
     ),
-    "fixture": _both(
+    "fixture": (
         Meeting(
             "Run the tests of the shop",
             {"test_shop.py": "def test_shop(base):\n    assert base\n"},

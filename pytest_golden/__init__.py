@@ -80,7 +80,7 @@ _HOMES = {
         "AgentRun OutcomeTrajectoryLogger agent_run current_run get_outcome_logger log_agent_outcome"
     ),
     "learning.agent_memory": "AgentMemory AgentTask",
-    "learning.hints": "Hint",
+    "learning.agent_hints": "Hint",
     "learning.training": "export_training_examples reflective_dataset trajectories_for",
     "gate.service": "RegressionGuard",
     "cycle.model": (

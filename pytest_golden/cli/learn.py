@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.cli.options import add_options, find_manifest, open_store, read_duration
 from pytest_golden.cli.screen import answer, show_line, styled
 from pytest_golden.clock import monotonic_seconds
-from pytest_golden.errors import SettingsError
+from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.events import SecretHider
 from pytest_golden.gate.rewording import MODEL_SECONDS, Rewording, reword_lessons
 from pytest_golden.gate.teaching import GateLearner, GateLearning
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 # How often the progress is shown.
 _SLICE_SECONDS = 0.5
+# A store may be locked for a while, or slow.
+_MOST_SECONDS_FOR_A_TASK = 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,14 +64,19 @@ def _learn_from_session(arguments: argparse.Namespace) -> int:
     from pytest_golden.learning.agent_sessions import read_session
 
     tasks = read_session(Path(arguments.session))
-    with open_store(arguments) as store:
+    with open_store(arguments) as store, show_line() as show:
         before = Lessons(store).stats().unapproved
         with AgentMemory(arguments.agent or "agent", store, lessons_wait=True) as memory:
-            for told in tasks:
+            for number, told in enumerate(tasks, 1):
+                show(f"learning: task {number:,} of {len(tasks):,}")
                 task = memory.task(told.description)
                 for call in told.calls:
                     task.attempt(*call)
                 task.done(told.calls[-1].error is None)
+                if not task.wait(_MOST_SECONDS_FOR_A_TASK):
+                    raise GoldenError(
+                        f"{store.where} did not take task {number} of {len(tasks)}: try again with the rest"
+                    )
         waiting = Lessons(store).stats().unapproved - before
     calls = sum(len(task.calls) for task in tasks)
     told_all = f"{count_of(len(tasks), 'task')} with {count_of(calls, 'call')}"

@@ -18,7 +18,7 @@ from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.fix_wording import tell_lesson
 from pytest_golden.gate.known import foresee
 from pytest_golden.history.past_store import list_projects
-from pytest_golden.learning.hints import MOST_HINTS, WARNING, find_hints
+from pytest_golden.learning.agent_hints import MOST_HINTS, WARNING, find_hints
 from pytest_golden.learning.known_failures import recall_memories
 from pytest_golden.learning.lessons.model import RecallReason
 from pytest_golden.learning.memories import words_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.gate.known import Foresight
-    from pytest_golden.learning.hints import Hint
+    from pytest_golden.learning.agent_hints import Hint
     from pytest_golden.learning.known_failures import Recollection
     from pytest_golden.learning.lessons.model import Recalled
     from pytest_golden.learning.model import MemoryHit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from glob import glob
 from pathlib import Path
 
@@ -37,8 +38,10 @@ def start_clock(declared: str) -> dict[str, str]:
     """Return the variables for a project's `clock:`.
 
     Raises:
-        ProjectUnusableError: libfaketime is not installed.
+        ProjectUnusableError: libfaketime is not installed, or this is not Linux.
     """
+    if sys.platform != "linux":
+        raise ProjectUnusableError(f"`clock: {declared}` works on Linux alone, and this is {sys.platform}")
     library = find_faketime()
     if library is None:
         raise ProjectUnusableError(f"`clock: {declared}` needs libfaketime, which is not installed: {HOW_TO_INSTALL}")

@@ -11,20 +11,22 @@ import logging
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import monotonic_seconds, utc_now
-from pytest_golden.errors import GoldenError
+from pytest_golden.errors import GoldenError, SettingsError, StorageError
 from pytest_golden.learning import outcomes
-from pytest_golden.learning.hints import Hint, find_hints
+from pytest_golden.learning.agent_hints import Hint, find_hints
 from pytest_golden.learning.lessons.edits import find_moved
 from pytest_golden.learning.lessons.lesson_wording import learn_by_rules
 from pytest_golden.learning.lessons.model import Attempt, LessonSource, Recalled, RecallReason
 from pytest_golden.learning.lessons.service import add_lesson, settle
 from pytest_golden.learning.lessons.store import find_lesson, put_recall
-from pytest_golden.learning.memories import draft_memory
+from pytest_golden.learning.memories import MOST_TASK_CHARACTERS, draft_memory
 from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.outcome_writer import is_in_loop
 from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.learning.store import put_memories
 from pytest_golden.redaction.redactor import redact
@@ -45,8 +47,11 @@ _log = logging.getLogger(__name__)
 # How long an agent waits for hints, and how long its event loop does.
 _SECONDS, _SECONDS_IN_LOOP = 2.0, 0.2
 _MOST_WAITING = 1_000
+_CLOSED = "this memory is closed; make another one"
 # Of what a tool got and gave, in bytes of JSON; of its name and of an error, in characters.
-_MOST_KEPT, _MOST_OF_NAME, _MOST_OF_PROOF = 128 << 10, 200, 20_000
+_MOST_KEPT, _MOST_OF_NAME, _MOST_OF_ERROR, _MOST_OF_TASK = 128 << 10, 200, 20_000, 1_000
+# Of a task's files and tools.
+_MOST_NAMES, _MOST_OF_PATH = 100, 500
 
 
 class AgentMemory:
@@ -83,6 +88,7 @@ class AgentMemory:
             MemoryStore(store) if isinstance(store, Store) else store if isinstance(store, MemoryStore) else None
         )
         self._owns_memories = self._memories is None
+        self._is_closed = False
         self._opening = threading.Lock()
         self._reader = ThreadPoolExecutor(1, "golden-hints")
         self._writer = ThreadPoolExecutor(1, "golden-lessons")
@@ -99,9 +105,12 @@ class AgentMemory:
 
         Raises:
             GoldenError: the memory is closed.
-            ValueError: the description is not text, or is blank.
+            ValueError: the description is not text, or is blank, or the files or tools are a single text.
         """
-        return AgentTask(self, check_text("description", description), tuple(map(str, files)), tuple(map(str, tools)))
+        if self._is_closed:
+            raise GoldenError(_CLOSED)
+        words = check_text("description", description)[:MOST_TASK_CHARACTERS]
+        return AgentTask(self, words, _check_names("files", files), _check_names("tools", tools))
 
     def recall(
         self, *, task: str | None = None, error: str | None = None, tool: str | None = None
@@ -139,25 +148,27 @@ class AgentMemory:
 
         def write() -> bool:
             self._waiting.append(job)
-            while self._waiting and self._write(self._waiting[0]):
+            is_kept: bool | None = None
+            while self._waiting and (is_kept := self._write(self._waiting[0])) is not None:
                 del self._waiting[0]
             del self._waiting[:-_MOST_WAITING]
-            return not self._waiting
+            return bool(is_kept)
 
         return self._submit(self._writer, write)
 
-    def _write(self, job: Callable[[Connection], object]) -> bool:
-        """Write what waits; return False if the store does not take it now. What no store would take is given up."""
+    def _write(self, job: Callable[[Connection], object]) -> bool | None:
+        """Write what waits; return None if the store does not take it now, False for what no store would take, which is given up."""
         try:
             with self._open().write() as connection:
                 job(connection)
-        except GoldenError as problem:
+        except (SettingsError, StorageError) as problem:
             _log.warning(
                 "what an agent did is not kept yet, and tried again with the next task: %s", redact(str(problem))
             )
-            return False
+            return None
         except Exception as problem:  # nothing may stop the agent, or what comes after it
             _log.warning("what an agent did cannot be kept: %s", redact(error_text(problem)))
+            return False
         return True
 
     def _find_change(self, skill: SkillMemory) -> str:
@@ -171,6 +182,7 @@ class AgentMemory:
 
     def close(self) -> None:
         """Wait as `flush` does, and close the store if it was opened here."""
+        self._is_closed = True
         self._reader.shutdown()
         self._writer.shutdown()
         if self._waiting:
@@ -205,7 +217,7 @@ class AgentMemory:
         try:
             return pool.submit(work)
         except RuntimeError:
-            raise GoldenError("this memory is closed; make another one") from None
+            raise GoldenError(_CLOSED) from None
 
 
 class AgentTask:
@@ -222,15 +234,17 @@ class AgentTask:
         self._shown: list[_Shown] = []
         self._started = monotonic_seconds()
         self._kept: Future[bool] | None = None
-        self._asked = memory.recall(task=" ".join((description, *files)))
         self._hints: tuple[Hint, ...] | None = None
 
     @property
     def hints(self) -> tuple[Hint, ...]:
         """What earlier work says about the task: at most three, best first; empty if nothing fits, or the store is late."""
         if self._hints is None:
-            self._hints = self._show(_wait(self._asked), None, None)
+            self._hints = self._show(_wait(self._ask()), None, None)
         return self._hints
+
+    def _ask(self) -> Future[tuple[Hint, ...]]:
+        return self._memory.recall(task=" ".join((self.description, *self._files)))
 
     def attempt(self, tool: str, arguments: Any = None, result: Any = None, error: object = None) -> None:
         """Note a call of a tool. With an error, or with a result that says so, it failed.
@@ -250,7 +264,8 @@ class AgentTask:
         )
         given = outcomes.cut_json({} if arguments is None else arguments, _MOST_KEPT).kept
         given = given if isinstance(given, dict) else {"input": given}
-        made = Attempt(str(tool).strip()[:_MOST_OF_NAME] or "tool", given, not failed, message)
+        name = str(json_form(tool)).strip()[:_MOST_OF_NAME] or "tool"
+        made = Attempt(name, given, not failed, message)
         self._attempts.append(made)
         for shown in self._shown:
             shown.settle_by(made)
@@ -277,20 +292,20 @@ class AgentTask:
             took = monotonic_seconds() - self._started
             self._kept = self._memory.keep(lambda connection: self._keep(connection, success, note, took))
 
-    def wait(self) -> bool:
-        """Wait until the task, which is done, is kept, two seconds at most; tell whether it is."""
-        return self._kept is not None and bool(_wait(self._kept))
+    def wait(self, seconds: float = _SECONDS) -> bool:
+        """Wait so long until the task, which is done, is kept; tell whether it is."""
+        return self._kept is not None and bool(_wait(self._kept, seconds))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self._end(error)
-        if not _is_in_loop():
+        if not is_in_loop():
             self.wait()
 
     async def __aenter__(self) -> Self:
-        self._hints = self._show(await _await(self._asked), None, None)
+        self._hints = self._show(await _await(self._ask()), None, None)
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
@@ -328,7 +343,7 @@ class AgentTask:
             written += outcomes.write_plan(plan, outcome)
             written += outcomes.write_training_example(outcome, plan) if success else ()
         put_memories(connection, [draft_memory(**memory) for memory in written], to_ms(now))
-        where = {"files": list(self._files), "task": self.description, "outcome": outcome.outcome_id}
+        where = {"files": list(self._files), "task": self.description[:_MOST_OF_TASK], "outcome": outcome.outcome_id}
         where |= {} if self._memory.project is None else {"project": self._memory.project}
         waits = (
             {"source": LessonSource.AGENT, "proposed_by": agent, "approved": False} if self._memory.lessons_wait else {}
@@ -384,16 +399,22 @@ def _sign(error: str) -> str:
     return error_signature(cause_of(error))
 
 
+def _check_names(what: str, names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise ValueError(f"{what} must be a sequence of texts, not {names!r:.100}: put it into a list")  # noqa: TRY004 - one kind of refusal
+    return tuple(str(json_form(name))[:_MOST_OF_PATH] for name in islice(names, _MOST_NAMES))
+
+
 def _write_error(error: object) -> str:
     if isinstance(error, BaseException):
         return error_text(error)
     written = error if isinstance(error, str) else str(json_form(error))
-    return written[:_MOST_OF_PROOF]
+    return written[:_MOST_OF_ERROR]
 
 
-def _wait(future: Future[Any]) -> Any:
+def _wait(future: Future[Any], seconds: float = _SECONDS) -> Any:
     try:
-        return future.result(_SECONDS_IN_LOOP if _is_in_loop() else _SECONDS)
+        return future.result(_SECONDS_IN_LOOP if is_in_loop() else seconds)
     except FutureTimeoutError:
         _log.warning("the store of lessons does not answer in time")
         return None
@@ -405,11 +426,3 @@ async def _await(future: Future[Any]) -> Any:
     except TimeoutError:
         _log.warning("the store of lessons does not answer in time")
         return None
-
-
-def _is_in_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -52,12 +52,13 @@ def read_session(path: Path) -> tuple[SessionTask, ...]:
         GoldenError: the file cannot be read, is larger than 256 MiB, or holds no calls of tools.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise GoldenError(f"{path} is larger than 256 MiB: give a part of it")
-        text = path.read_text(encoding="utf-8", errors="replace")
+        with path.open("rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise GoldenError(f"{path} cannot be read: {error.strerror}") from None
-    found = read_tasks(_list_records(text))
+    if len(raw) > _MOST_BYTES:
+        raise GoldenError(f"{path} is larger than 256 MiB: give a part of it")
+    found = read_tasks(_list_records(raw.decode("utf-8", "replace")))
     if not found:
         raise GoldenError(
             f"{path} holds no calls of tools: give messages of OpenAI or Anthropic, or a session of Claude Code or Codex"

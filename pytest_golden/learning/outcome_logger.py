@@ -24,7 +24,15 @@ from pytest_golden.learning.language_model.client import ask
 from pytest_golden.learning.language_model.prompting import write_prompt
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ExtractedPlan
-from pytest_golden.learning.outcome_writer import LOCK, GroupCommit, HandedOver, LoggerCounts, Parcel, wait_for
+from pytest_golden.learning.outcome_writer import (
+    LOCK,
+    GroupCommit,
+    HandedOver,
+    LoggerCounts,
+    Parcel,
+    is_in_loop,
+    wait_for,
+)
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.step import error_text
@@ -412,7 +420,7 @@ class AgentRun:
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         handed = self._end(error)
-        if handed is not None and not _is_in_loop():
+        if handed is not None and not is_in_loop():
             handed.kept.result()
 
     async def __aenter__(self) -> Self:
@@ -474,11 +482,3 @@ class AgentRun:
             _log.warning("a run of %r cannot be logged: %s", self._agent_name, redact(str(refusal)))
             return None
         return self._handed
-
-
-def _is_in_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

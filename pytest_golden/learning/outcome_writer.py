@@ -233,6 +233,15 @@ class LoggerCounts:
             return dict(self._counts)
 
 
+def is_in_loop() -> bool:
+    """Tell whether the caller runs in an event loop, which it must not hold."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 async def wait_for(future: Future[bool]) -> None:
     """Wait for another thread's future, which is marked as running, so that to cancel this wait does not cancel it."""
     await asyncio.wrap_future(future)

@@ -46,11 +46,15 @@ class FoundPlan(NamedTuple):
         return self.outcome is None or self.outcome.success
 
     @property
+    def error(self) -> str:
+        """Return the first line of the error; empty if the work succeeded, or its error is not known."""
+        message = "" if self.outcome is None or self.has_worked else (self.outcome.error_message or "").strip()
+        return message.partition("\n")[0][:_MOST_OF_ERROR]
+
+    @property
     def warning(self) -> str:
         """Return what failed, and with which error."""
-        lines = ((self.outcome.error_message or "") if self.outcome is not None else "").strip().splitlines()
-        error = f": {lines[0][:_MOST_OF_ERROR]}" if lines else ""
-        return f"{self.plan.strategy_description} failed{error}"
+        return f"{self.plan.strategy_description} failed{f': {self.error}' if self.error else ''}"
 
 
 def find_plans(connection: Connection, task: str, agent: str | None) -> tuple[FoundPlan, ...]:

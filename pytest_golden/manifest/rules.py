@@ -39,6 +39,12 @@ def find_conflicts(fields: Mapping[str, Any]) -> list[Finding]:
         findings.append(
             Finding(("runner",), "the runner command runs what the key command says; write that key, or another runner")
         )
+    if fields.get("clock") is not None:
+        findings += [
+            Finding(("set_env", name), f"{name} would put another time in the place of `clock`; remove one of the two")
+            for name in ("LD_PRELOAD", "FAKETIME")
+            if name in fields.get("set_env", {})
+        ]
     passed = {*fields.get("pass_env", ()), *fields.get("pass_files", ())}
     findings += [
         Finding(

@@ -18,7 +18,7 @@ from pydantic import BaseModel, create_model
 
 from pytest_golden.history.recorded_model import Declaration, FailureExplanation
 from pytest_golden.journal.model import Expectation, JournalEntry, Signal
-from pytest_golden.learning.hints import Hint
+from pytest_golden.learning.agent_hints import Hint
 from pytest_golden.learning.lessons.model import Recalled, SkillMemory
 from pytest_golden.learning.model import ExtractedPlan
 from pytest_golden.regression.model import GoldenProjectResult, Reason

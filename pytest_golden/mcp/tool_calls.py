@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, JournalError, ManifestError, SettingsError
 from pytest_golden.journal.rules import check_free_name
-from pytest_golden.learning.hints import find_hints
+from pytest_golden.learning.agent_hints import find_hints
 from pytest_golden.learning.lessons.model import LessonSource, SkillMemory
 from pytest_golden.learning.lessons.recalling import SHOWN, recall_lessons
 from pytest_golden.learning.plans import find_plans

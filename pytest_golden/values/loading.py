@@ -37,8 +37,8 @@ def loading(*, is_last: bool = False) -> Iterator[None]:
 def _flush_files() -> None:
     """Write what nobody has closed: at its exit Python does not finish what is set aside.
 
-    Only now, when no other thread runs: `gc.get_objects` also returns a tuple that a thread is still making, which that thread then
-    cannot finish (a SystemError).
+    Only now, when the other threads have ended: `gc.get_objects` also returns a tuple that a thread is still making, and that thread
+    then fails with a SystemError.
     """
     gc.unfreeze()
     for each in gc.get_objects():

@@ -175,7 +175,7 @@ def test_task_is_answered_with_hints(golden: Golden, recorded: Path) -> None:
     lines = ran.out.splitlines()
     assert lines[0] == "lesson: When `bash` fails with KeyError, look at `a.py`: an edit there fixed it"
     assert "  +b = 1" in lines
-    assert any(line.startswith("plan: This worked: ") for line in lines)
+    assert "plan: This worked: `bash`, then `edit`, then `bash`" in lines
     told = golden("recall", "--task", "the import of orders", "--limit", "1", "--json").json
     assert [(hint["kind"], hint["why"]) for hint in told["hints"]] == [("lesson", "learned in a task like this")]
     assert golden("recall", "--task", "newsletter").out == "nothing is known about such a task\n"

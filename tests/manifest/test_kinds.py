@@ -467,3 +467,12 @@ def test_outputs_survive_json_and_yaml(outputs: list[DeclaredOutput]) -> None:
     declared = {"path": "a.sh", "name": "a", "max_slowdown": 1.5, "outputs": plain["outputs"]}
     text = yaml.safe_dump({"golden_projects": [declared]}, allow_unicode=True)
     assert parse_manifest(text, "m.yaml", "/w").projects == (project,)
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "FAKETIME"])
+def test_a_clock_and_a_variable_that_undoes_it_contradict_each_other(name: str) -> None:
+    text = f"{_PROJECT}clock: 2026-11-20\n  set_env: {{{name}: x}}"
+    with pytest.raises(ManifestError, match=f"{name} would put another time in the place of `clock`"):
+        parse_manifest(text, "m.yaml", "/w")
+    with pytest.raises(ManifestError, match="2026-13-40 is no day"):
+        parse_manifest(f"{_PROJECT}clock: 2026-13-40", "m.yaml", "/w")

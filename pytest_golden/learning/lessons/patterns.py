@@ -34,7 +34,7 @@ _MOST_LATER = 200
 def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
     """Return the patterns in attempts, given in the order in which they were made.
 
-    `edit_fix`: a call failed, files were edited, and the same call worked, or failed with another error; `edits` is a list of
+    `edit_fix`: a call failed, files were edited, and the same call never failed so again and worked in the end; `edits` is a list of
     `{file, diff}`, `check` the arguments of the call. `tool_substitution`: a tool failed, and the next one that worked is another. `parameter_correction`: the same tool worked
     with other arguments; `changed_arguments` is `{name: {"from": ..., "to": ...}}`, without `from` for an added and without
     `to` for a removed argument. `environmental_constraint`: the error names what is missing (`constraint`, `subject`); it wins
@@ -94,16 +94,21 @@ class _Made(NamedTuple):
 
 
 def _find_fixing_edits(one: _Made, later: Sequence[_Made]) -> list[dict[str, str]]:
-    """Return the edits between a failed call and the next same one, if that worked or failed with another error.
+    """Return the edits between a failed call and the next same one, if the error never came again and the call worked in the end.
 
-    The same error again means that the edits so far did not help: then the later failure has the answer.
+    Otherwise they did not help, or only put another error in the place of this one.
     """
     edits: dict[Edit, None] = {}
+    is_next = True
     for other in later:
         if one.is_same_check(other):
-            is_ended = other.attempt.success or _sign(other.attempt) != _sign(one.attempt)
-            return [edit._asdict() for edit in edits][:_MOST_EDITS] if is_ended else []
-        edits |= dict.fromkeys(other.edits)
+            if other.attempt.success:
+                return [edit._asdict() for edit in edits][:_MOST_EDITS]
+            if _sign(other.attempt) == _sign(one.attempt):
+                return []
+            is_next = False
+        elif is_next:
+            edits |= dict.fromkeys(other.edits)
     return []
 
 

@@ -134,6 +134,17 @@ def test_an_edit_that_did_not_help_is_no_fix() -> None:
     assert [edit["file"] for edit in lesson.evidence["edits"]] == ["src/load.py"]
 
 
+def test_an_edit_that_only_brought_another_error_is_no_fix() -> None:
+    assert learn(fail(), EDIT, fail(TYPE)) == ()
+    first, second = learn(
+        fail(), EDIT, fail(TYPE), WRITE, fail(), Attempt("edit", {"path": "c.py", "content": "c"}, True), PASS
+    )
+    assert [(one.evidence["error"], one.evidence["edits"][0]["file"]) for one in (first, second)] == [
+        (TYPE, "src/load.py"),
+        (KEY, "c.py"),
+    ]
+
+
 @pytest.mark.parametrize(
     "attempts",
     [

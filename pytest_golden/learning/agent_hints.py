@@ -6,17 +6,18 @@ not shown, and silence is an answer.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.learning.lessons.lesson_wording import name_tool
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
 from pytest_golden.learning.lessons.recalling import may_be_shown, recall_lessons
 from pytest_golden.learning.lessons.store import iterate_by_words
 from pytest_golden.learning.plans import LEAST_LIKENESS, find_plans, measure_task_likeness
+from pytest_golden.trajectory.insight.figures import wilson_interval
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 MOST_HINTS = 3
 LESSON, PLAN, WARNING = "lesson", "plan", "warning"
-_MOST_CANDIDATES, _MOST_OF_LINE = 20, 300
-_Z = 1.96
+_MOST_CANDIDATES, _MOST_LOOKED_AT, _MOST_OF_LINE, _MOST_STEPS = 20, 400, 300, 8
+_LEVEL = 0.95
 # A task alike is less certain than an error that is the same.
 _OF_A_TASK = 0.8
 
@@ -101,10 +102,12 @@ def _mark(hint: Hint, find_change: Callable[[SkillMemory], str]) -> Hint:
 
 def _find_lessons(connection: Connection, task: str) -> Iterator[Hint]:
     """Yield the lessons that were learned in work like a task."""
-    for kept in iterate_by_words(connection, task, None, _MOST_CANDIDATES, at_once=_MOST_CANDIDATES):
-        skill = kept.skill
+    kept = iterate_by_words(connection, task, None, _MOST_LOOKED_AT, at_once=_MOST_CANDIDATES)
+    # Lessons that wait must not crowd out those that are shown.
+    shown = (one.skill for one in kept if may_be_shown(one.skill) and one.skill.confidence >= LEAST_CONFIDENCE)
+    for skill in islice(shown, _MOST_CANDIDATES):
         likeness = measure_task_likeness(task, skill.context)
-        if likeness >= LEAST_LIKENESS and skill.confidence >= LEAST_CONFIDENCE and may_be_shown(skill):
+        if likeness >= LEAST_LIKENESS:
             yield _hint_of_lesson(skill, likeness * _OF_A_TASK, "learned in a task like this")
 
 
@@ -123,10 +126,19 @@ def _hint_of_lesson(skill: SkillMemory, score: float, why: str) -> Hint:
 
 def _hint_of_plan(found: FoundPlan) -> Hint:
     plan = found.plan
-    evidence = {"when": f"{plan.timestamp:%Y-%m-%d}", "outcome_id": plan.outcome_id, "confidence": plan.confidence}
-    if found.outcome is not None:
-        evidence["by"] = found.outcome.agent_name
-    kind, told = (PLAN, f"This worked: {plan.strategy_description}") if found.has_worked else (WARNING, found.warning)
+    evidence = {
+        "when": f"{plan.timestamp:%Y-%m-%d}",
+        "outcome_id": plan.outcome_id,
+        "confidence": plan.confidence,
+        "strategy": plan.strategy_description,
+        "by": "an agent" if found.outcome is None else found.outcome.agent_name,
+    }
+    # Nobody has approved these words: names are quoted, and an error stays among the evidence.
+    names = [name_tool(tool) for tool in plan.tools_sequence[:_MOST_STEPS]]
+    steps = ", then ".join(names) + (" and more" if len(plan.tools_sequence) > len(names) else "")
+    kind, told = (PLAN, f"This worked: {steps}") if found.has_worked else (WARNING, f"This failed: {steps}")
+    if found.error:
+        evidence["error"] = found.error
     score = found.likeness * _OF_A_TASK * plan.confidence
     return Hint(kind, _cut(told), score, "a task like this", evidence, plan.plan_id)
 
@@ -139,14 +151,6 @@ def _cut(text: str) -> str:
 def _rank(hint: Hint, tool: str | None) -> tuple[float | bool, ...]:
     skill = hint.lesson
     is_elsewhere = tool is not None and (skill is None or skill.tool_name != tool)
-    helped = 0.0 if skill is None else wilson_lower(skill.success_count, skill.success_count + skill.harm_count)
+    shown = 0 if skill is None else skill.success_count + skill.harm_count
+    helped = 0.0 if skill is None or not shown else wilson_interval(skill.success_count, shown, _LEVEL).lower
     return bool(hint.stale), -hint.score, is_elsewhere, hint.kind == WARNING, -helped
-
-
-def wilson_lower(helped: int, shown: int) -> float:
-    """Return the lower end of Wilson's interval for a share, at 95 %; 0 if there were no cases."""
-    if not shown:
-        return 0.0
-    share, square = helped / shown, _Z * _Z / shown
-    spread = _Z * math.sqrt(share * (1 - share) / shown + square / (4 * shown))
-    return (share + square / 2 - spread) / (1 + square)
