@@ -64,6 +64,8 @@ def _learn_from_session(arguments: argparse.Namespace) -> int:
     from pytest_golden.learning.agent_sessions import read_session
 
     tasks = read_session(Path(arguments.session))
+    # Its warnings would say the same twice.
+    logging.getLogger("pytest_golden.learning.agent_memory").addHandler(logging.NullHandler())
     with open_store(arguments) as store, show_line() as show:
         before = Lessons(store).stats().unapproved
         with AgentMemory(arguments.agent or "agent", store, lessons_wait=True) as memory:
@@ -74,9 +76,8 @@ def _learn_from_session(arguments: argparse.Namespace) -> int:
                     task.attempt(*call)
                 task.done(told.calls[-1].error is None)
                 if not task.wait(_MOST_SECONDS_FOR_A_TASK):
-                    raise GoldenError(
-                        f"{store.where} did not take task {number} of {len(tasks)}: try again with the rest"
-                    )
+                    place = f"{store.where} is locked or cannot be written"
+                    raise GoldenError(f"task {number} of {len(tasks)} was not kept, since {place}: try again")
         waiting = Lessons(store).stats().unapproved - before
     calls = sum(len(task.calls) for task in tasks)
     told_all = f"{count_of(len(tasks), 'task')} with {count_of(calls, 'call')}"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -238,3 +240,16 @@ def test_a_session_that_is_none_is_bad_input(golden: Golden, recorded: Path, wor
     ran = golden("learn", *words)
     assert ran.code == 2
     assert told in ran.err
+
+
+def test_a_session_that_cannot_be_kept_is_told_in_one_line(golden_process: GoldenProcess, folder: Path) -> None:
+    call = {"id": "c", "function": {"name": "b", "arguments": "{}"}}
+    messages = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "ok"}]
+    (folder / "session.json").write_text(json.dumps(messages))
+    Store.open(folder / "agents.db").close()
+    with closing(sqlite3.connect(folder / "agents.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        ran = golden_process("learn", "--from", "session.json", "--store", "agents.db")
+    assert (ran.code, ran.out) == (2, "")
+    assert "task 1 of 1 was not kept, since" in ran.err
+    assert len([line for line in ran.err.splitlines() if line.strip()]) == 1
