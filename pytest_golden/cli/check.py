@@ -278,6 +278,7 @@ def _describe(plan: Plan, root: Path) -> Iterator[str]:
         yield plan.shown_command()
     folder = project.project_dir or project.path if plan.folder is None else _shorten(plan.folder, root)
     limits = ["seeing what git tracks"] if plan.is_narrow else []
+    limits += [] if project.clock is None else [f"from {project.clock} by its own clock"]
     limits += [f"at most {format_duration(project.timeout)}"]
     limits += [] if project.memory_limit is None else [format_size(project.memory_limit)]
     limits += [] if project.cpu_limit is None else [f"{format_duration(project.cpu_limit)} of CPU time"]

@@ -178,6 +178,7 @@ printf 'id,by\\n1,%s\\n' "$(cat /proc/sys/kernel/random/uuid)" > machine.csv
     assert clock.endswith(" 00:00:00")
     (project, _) = load_manifest(orders / "golden_projects.yaml").projects
     assert project.clock == clock
+    assert f"from {clock} by its own clock, at most" in " ".join(golden("check").out.split())
     assert [output.ignore_columns for output in project.outputs] == [("at",), ("by",)]
     assert "    # another day gives another result: out.csv: it has" in (orders / "golden_projects.yaml").read_text()
     again = golden("calibrate", "orders", "--json").json["projects"][0]
