@@ -27,7 +27,7 @@ _NAMED_BY_FILE = frozenset({"odibi", "notebook"})
 # Names of files that say nothing of what they hold.
 _NO_NAMES = frozenset({"config", "dag", "definitions", "flow", "flows", "main", "odibi", "pipeline", "tasks"})
 # What a pipeline that was found needs to run.
-_FOUND_KEYS = frozenset({"runner", "args", "mounts", "pass_env", "clock"})
+_FOUND_KEYS = frozenset({"runner", "args", "mounts", "pass_env", "set_env", "clock"})
 _NO_RULES = DeclaredOutput("*")
 
 
@@ -133,12 +133,19 @@ def write_project(project: DraftedProject) -> Iterator[str]:
     if project.outputs:
         yield "  outputs:"
         yield from (f"    - {{{', '.join(_list_rules(output))}}}" for output in project.outputs)
-    if project.writes:
-        yield "  writes: # seen in one run; a file that no pattern names gives a warning"
-        yield from (f"    - {quote(pattern)}" for pattern in project.writes)
+    yield from _write_writes(project.writes)
     if project.writes or (project.outputs and project.keys.keys() <= _FOUND_KEYS):
         yield "  unexpected_files: warn # or fail"
     yield from _write_keys(project, lambda key: key not in _FOUND_KEYS)
+
+
+def _write_writes(patterns: Sequence[str]) -> Iterator[str]:
+    why = "# seen in one run; a file that no pattern names gives a warning"
+    if len(patterns) == 1:
+        yield f"  writes: [{quote(patterns[0])}] {why}"
+    elif patterns:
+        yield f"  writes: {why}"
+        yield from (f"    - {quote(pattern)}" for pattern in patterns)
 
 
 def _write_keys(project: DraftedProject, is_wanted: Callable[[str], bool]) -> Iterator[str]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pytest_golden.gate.calibrating import ProjectCalibration
+    from pytest_golden.gateway.runners.runner import Runner
     from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.regression.model import GoldenProjectResult
 
@@ -44,7 +45,7 @@ _MOST_FILES = 10
 _DBT_MANIFEST = "target/manifest.json"
 _ALL_TABLES = "*"
 _MOST_OUTPUTS = 50
-_MOST_ALIKE = 3
+_FEW_ALIKE = 2
 _STAMP = re.compile(r"\d[\dT:._-]*(?<=\d)")
 _MOST_SAID = 160
 _RUNS_TO_COMPARE = 2
@@ -89,11 +90,16 @@ def try_command(text: str, folder: Path, view: str, *, runs: int = 1) -> tuple[G
 def try_pipeline(drafted: DraftedProject, folder: Path, view: str) -> DraftedProject:
     """Run a drafted project twice in a view, and return it with the files that it wrote; if it did not pass, with a comment that says so.
 
-    It gets no variable that it asks for: nobody has looked at it yet, and it could send a secret away.
+    It gets no variable that it asks for: nobody has looked at it yet, and it could send a secret away. If it keeps its tables in memory,
+    it is tried again with those in a file, and declared so if that passes.
     """
-    (project,) = parse_manifest(write_draft([drafted]), MANIFEST_NAME, folder).projects
     try:
-        tried = _try(replace(project, pass_env=()), drafted.name, folder, view, _RUNS_TO_COMPARE)
+        tried = _try_drafted(drafted, folder, view)
+        with_file = _keep_tables(drafted, tried, folder)
+        if with_file is not None:
+            again = _try_drafted(with_file, folder, view)
+            if again.failed is None:
+                drafted, tried = with_file, again
     except GoldenError as error:
         return replace(drafted, told=(*drafted.told, f"no outputs: {error}"))
     result = tried.results[0]
@@ -103,6 +109,23 @@ def try_pipeline(drafted: DraftedProject, folder: Path, view: str) -> DraftedPro
     took = format_elapsed(result.execution_time_seconds)
     place = folder / (drafted.project_dir or PurePosixPath(drafted.path).parent)
     return replace(_add_files(drafted, tried, place), comment=f"{drafted.comment}; it took {took} when tried")
+
+
+def _try_drafted(drafted: DraftedProject, folder: Path, view: str) -> ProjectCalibration:
+    (project,) = parse_manifest(write_draft([drafted]), MANIFEST_NAME, folder).projects
+    return _try(replace(project, pass_env=()), drafted.name, folder, view, _RUNS_TO_COMPARE)
+
+
+def _keep_tables(drafted: DraftedProject, tried: ProjectCalibration, folder: Path) -> DraftedProject | None:
+    """Return the draft with its tables in a file, if its engine can do that and a run that passed has written no database."""
+    runner = _find_runner(tried.project, folder)
+    written = {*tried.results[0].write_set.created, *tried.results[0].write_set.changed}
+    if runner is None or not runner.keep_tables or tried.results[0].status is not ResultStatus.PASSED:
+        return None
+    if any(map(is_database_name, written)):
+        return None
+    told = "it keeps its tables in memory, where nothing can compare them: `set_env` puts them into a file"
+    return replace(drafted, keys={**drafted.keys, "set_env": dict(runner.keep_tables)}, told=(*drafted.told, told))
 
 
 def _headline(result: GoldenProjectResult) -> str:
@@ -143,7 +166,7 @@ def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs:
 def _list_data(project: GoldenProjectConfig, folder: Path) -> frozenset[str]:
     """List what the engine of a project tracks beside git: its inputs, even where it writes them anew."""
     plan = make_plan(project, folder)
-    runner = next((one for one in list_runners() if one.name == plan.runner), None)
+    runner = _find_runner(project, folder)
     if plan.folder is None or runner is None:
         return frozenset()
     try:
@@ -152,6 +175,11 @@ def _list_data(project: GoldenProjectConfig, folder: Path) -> frozenset[str]:
         # Without git there is nothing beside it.
         tracked = None
     return frozenset(runner.list_data(plan.folder, tracked or ()))
+
+
+def _find_runner(project: GoldenProjectConfig, folder: Path) -> Runner | None:
+    name = make_plan(project, folder).runner
+    return next((one for one in list_runners() if one.name == name), None)
 
 
 def draft_outputs(written: WrittenFiles, data: Collection[str] = ()) -> tuple[DeclaredOutput, ...]:
@@ -256,15 +284,17 @@ def _is_index(path: str, above_runs: Collection[PurePosixPath]) -> bool:
 
 
 def _join_outputs(outputs: Sequence[DeclaredOutput], written: Sequence[str]) -> tuple[DeclaredOutput, ...]:
-    """Name files of one folder and suffix by one pattern where they are many, have the same rules and the pattern names no other."""
+    """Name files of one folder and suffix by one pattern where they have the same rules and the pattern names no other."""
     groups: dict[DeclaredOutput, list[DeclaredOutput]] = {}
     joined = [output for output in outputs if output.is_of_tables]
     for output in (one for one in outputs if not one.is_of_tables):
         pure = PurePosixPath(output.path)
-        groups.setdefault(replace(output, path=str(pure.with_name(f"*{pure.suffix}"))), []).append(output)
+        # A file with versions is in a folder of its own name.
+        parts = [f"*{pure.suffix}" if part == pure.name else part for part in pure.parts]
+        groups.setdefault(replace(output, path="/".join(parts)), []).append(output)
     for pattern_of_all, some in groups.items():
         count = sum(is_named(path, pattern_of_all.path) for path in written)
-        joined += [pattern_of_all] if _MOST_ALIKE < len(some) == count else some
+        joined += [pattern_of_all] if _FEW_ALIKE <= len(some) == count else some
     return tuple(joined)
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_golden.cli.drafting import DraftedProject, write_draft
-from pytest_golden.cli.trial import draft_outputs, generalise_writes, split_command, try_command
+from pytest_golden.cli.trial import draft_outputs, generalise_writes, split_command, try_command, try_pipeline
 from pytest_golden.errors import SettingsError
 from pytest_golden.gateway.write_set import WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput
@@ -49,6 +51,42 @@ def test_script_that_is_called_by_its_path_is_the_pipeline(folder: Path) -> None
 def test_command_that_cannot_be_declared_is_refused(folder: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be declared"):
         try_command("'' etl", folder, "auto")
+
+
+# What SQLMesh does with its tables, as far as `golden init` sees it.
+SQLMESH = """
+import os
+import duckdb
+
+def cli():
+    place = os.environ.get("SQLMESH__GATEWAYS__GOLDEN__CONNECTION__DATABASE", DEFAULT)
+    with duckdb.connect(place) as connection:
+        connection.execute("CREATE TABLE orders AS SELECT 1 AS id")
+"""
+
+
+@pytest.mark.parametrize(
+    ("default", "output", "said"),
+    [(":memory:", "golden.duckdb", "it keeps its tables in memory"), ("shop.duckdb", "shop.duckdb", "")],
+)
+def test_tables_that_an_engine_keeps_in_memory_are_put_into_a_file(
+    folder: Path, default: str, output: str, said: str
+) -> None:
+    (folder / "config.yaml").write_text("model_defaults: {dialect: duckdb}\n")
+    (folder / "sqlmesh" / "cli").mkdir(parents=True)
+    (folder / "sqlmesh" / "cli" / "main.py").write_text(SQLMESH.replace("DEFAULT", repr(default)))
+    program = folder / "bin" / "sqlmesh"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n")
+    program.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+        tried = try_pipeline(DraftedProject("shop", "config.yaml", "sqlmesh", "found"), folder, "auto")
+    assert [(one.path, one.tables) for one in tried.outputs] == [(output, ("*",))]
+    assert [told for told in tried.told if "memory" in told] == [told for told in tried.told if said and said in told]
+    assert len(tried.told) == bool(said)
+    (project,) = parse_manifest(write_draft([tried]), "golden_projects.yaml", folder).projects
+    assert bool(project.set_env) is bool(said)
 
 
 @pytest.mark.parametrize(

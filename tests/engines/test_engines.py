@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.engines.examples import EXAMPLES, Example
+from tests.engines.examples import EXAMPLES, SQLMESH, Example
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+IN_MEMORY = {
+    "config.yaml": "gateways:\n  mine:\n    connection: {type: duckdb}\nmodel_defaults: {dialect: duckdb, start: 2026-01-01}\n",
+    "config.py": "from sqlmesh.core.config import Config, DuckDBConnectionConfig, ModelDefaultsConfig\n"
+    "config = Config(default_connection=DuckDBConnectionConfig(), model_defaults=ModelDefaultsConfig(dialect='duckdb', start='2026-01-01'))\n",
+}
 INSTALLED = [example for example in EXAMPLES if find_spec(example.module) is not None]
 
 
@@ -83,3 +88,17 @@ def test_init_declares_the_project_so_that_it_passes(example: Example, tmp_path:
     text = (tmp_path / "golden_projects.yaml").read_text()
     assert "did not pass" not in text
     assert text.count("project_dir: shop") == ("project_dir" in example.keys)
+
+
+@pytest.mark.skipif(SQLMESH not in INSTALLED, reason="only SQLMesh puts tables into memory by its configuration")
+@pytest.mark.parametrize("name", ["config.yaml", "config.py"])
+def test_init_puts_tables_that_sqlmesh_keeps_in_memory_into_a_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(IN_MEMORY[name])
+    (tmp_path / "models").mkdir()
+    for model in ("models/orders.sql", "models/total.sql"):
+        (tmp_path / model).write_text(SQLMESH.files[model])
+    command = [sys.executable, "-m", "pytest_golden", "init", "--yes", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    (project,) = json.loads(done.stdout)["projects"]
+    assert (project["path"], project["outputs"]) == (name, ["golden.duckdb"])
+    assert "SQLMESH__DEFAULT_GATEWAY: golden" in (tmp_path / "golden_projects.yaml").read_text()

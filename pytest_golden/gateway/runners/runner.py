@@ -8,7 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,8 @@ class Runner:
     `is_sure` means that every recognised file is a pipeline, so that `golden init` declares it. `find_in_script` returns the `args:` of
     a project from the text of a Python script that is certainly a pipeline of this engine, else None. `find_folder` returns the folder
     from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines.
-    `golden doctor` shows the versions of `distributions`; a name that ends in `-` stands for all that begin so.
+    `golden doctor` shows the versions of `distributions`; a name that ends in `-` stands for all that begin so. `keep_tables` are the
+    variables with which it puts tables into a file that a project keeps in memory, where nobody could compare them.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Runner:
     find_folder: Callable[[Path], Path] = lambda file: file.parent
     list_packages: Callable[[Path], tuple[Path, ...]] = lambda _: ()
     distributions: tuple[str, ...] = ()
+    keep_tables: Mapping[str, str] = field(default_factory=dict)
 
 
 class RunnerError(ProjectUnusableError):

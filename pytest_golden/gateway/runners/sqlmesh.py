@@ -98,5 +98,11 @@ RUNNERS = (
         is_sure=True,
         find_in_script=lambda text: () if _IMPORT.search(text) and _CONFIG.search(text) else None,
         distributions=("sqlmesh",),
+        # A gateway of its own, since one in Python cannot be changed by variables.
+        keep_tables={
+            "SQLMESH__DEFAULT_GATEWAY": "golden",
+            "SQLMESH__GATEWAYS__GOLDEN__CONNECTION__TYPE": "duckdb",
+            "SQLMESH__GATEWAYS__GOLDEN__CONNECTION__DATABASE": "golden.duckdb",
+        },
     ),
 )
