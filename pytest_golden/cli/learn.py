@@ -1,4 +1,4 @@
-"""`golden learn`: learn from what was recorded and not learned from yet, or from a session of an agent. It runs nothing.
+"""`golden learn`: learn from what was recorded and not learned from yet, or from a session of an agent; or export it. It runs nothing.
 
 Every gate learns at its end, for a hundredth of its duration and at most two seconds. This command, or the next gate,
 learns the rest. The result does not depend on how the work is split. With GOLDEN_LLM_MODEL, that model words the lessons
@@ -54,7 +54,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="Learn from a session of an agent instead: messages of OpenAI or Anthropic, or a file of Claude Code or Codex.",
     )
-    parser.add_argument("--agent", metavar="NAME", help="The agent of that session (default: agent).")
+    parser.add_argument(
+        "--export",
+        metavar="FILE",
+        help="Write what agents did instead: pairs of a success and a failure at the same task, as JSON Lines for training.",
+    )
+    parser.add_argument(
+        "--agent",
+        metavar="NAME",
+        help="The agent of that session (default: agent), or the one to export (default: all).",
+    )
     add_options(parser, "--manifest", "--store", "--json")
 
 
@@ -85,12 +94,28 @@ def _learn_from_session(arguments: argparse.Namespace) -> int:
     return answer(arguments, {"tasks": len(tasks), "calls": calls, "lessons": waiting}, said)
 
 
+def _export(arguments: argparse.Namespace) -> int:
+    """Write the pairs for training."""
+    from pytest_golden.learning.training import export_preferences
+
+    if arguments.agent is not None and not arguments.agent.strip():
+        raise SettingsError("--agent is blank: name an agent")
+    with open_store(arguments) as store:
+        count = export_preferences(store, arguments.export, arguments.agent)
+    pairs = count_of(count, "pair")
+    return answer(arguments, {"pairs": count}, f"wrote {pairs} of a success and a failure to {arguments.export}")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Learn, and tell what was learned and what is left."""
+    if arguments.session is not None and arguments.export is not None:
+        raise SettingsError("--from and --export are two tasks: give one of them")
     if arguments.session is not None:
         return _learn_from_session(arguments)
+    if arguments.export is not None:
+        return _export(arguments)
     if arguments.agent is not None:
-        raise SettingsError("--agent is the agent of a session: give one with --from FILE")
+        raise SettingsError("--agent is the agent of a session: give it with --from FILE or --export FILE")
     budget = None if arguments.budget is None else read_duration("--budget", arguments.budget)
     ends_at = None if budget is None else monotonic_seconds() + budget
     model = LanguageModel.from_env(os.environ)

@@ -2,6 +2,7 @@
 
 TEXT is the message of a failure, or words from it. The same failure is recognized despite other numbers, times, paths
 and quoted values. Everything else is found by words. The results of the last gate run are known once it has learned from them.
+In a git checkout it also names the files that are probably at fault, where that is sure enough; the more so if TEXT names a test.
 
 exit code: 0 done, even if nothing is known; 2 bad input.
 """
@@ -18,8 +19,9 @@ from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.fix_wording import tell_lesson
 from pytest_golden.gate.known import foresee
 from pytest_golden.history.past_store import list_projects
+from pytest_golden.history.suspects import find_suspects
 from pytest_golden.learning.agent_hints import MOST_HINTS, WARNING, find_hints
-from pytest_golden.learning.known_failures import recall_memories
+from pytest_golden.learning.known_failures import Recollection, recall_memories
 from pytest_golden.learning.lessons.model import RecallReason
 from pytest_golden.learning.memories import words_of
 from pytest_golden.manifest.reader import load_manifest
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.gate.known import Foresight
+    from pytest_golden.history.suspects import Suspect
     from pytest_golden.learning.agent_hints import Hint
-    from pytest_golden.learning.known_failures import Recollection
     from pytest_golden.learning.lessons.model import Recalled
     from pytest_golden.learning.model import MemoryHit
     from pytest_golden.learning.seen_before import SeenBefore
@@ -78,11 +80,33 @@ def run(arguments: argparse.Namespace) -> int:
     text = " ".join(arguments.text)
     if not text.strip():
         raise SettingsError("TEXT is blank: give a failure's message, or words of it; or ask with --diff REF")
+    suspects = _find_suspects(arguments, text)
+    try:
+        known = _recall(arguments, text, limit)
+    except SettingsError:
+        # On the first day nothing is recorded, and git knows something all the same.
+        if not suspects or arguments.store is not None or arguments.project is not None:
+            raise
+        known = Recollection((), (), ())
+    told = {"text": redact(text), **known.to_dict(), "suspects": [one.to_dict() for one in suspects]}
+    return answer(arguments, told, lambda console: _show_known(console, known, suspects))
+
+
+def _recall(arguments: argparse.Namespace, text: str, limit: int) -> Recollection:
+    """Return what the store knows about a failure."""
     with options.open_store(arguments, busy_seconds=_BUSY_SECONDS) as store:
         known = recall_memories(store, text, project=arguments.project, limit=limit)
         if arguments.project is not None and not known.seen and not known.memories:
             _refuse_unknown(arguments, store)
-    return answer(arguments, {"text": redact(text), **known.to_dict()}, lambda console: _show_known(console, known))
+    return known
+
+
+def _find_suspects(arguments: argparse.Namespace, text: str) -> tuple[Suspect, ...]:
+    try:
+        return find_suspects(_find_workspace(arguments)[0], text)
+    except GoldenError:
+        # Without git there is only what the store knows.
+        return ()
 
 
 def _tell_task(arguments: argparse.Namespace) -> int:
@@ -119,13 +143,15 @@ def _refuse_unknown(arguments: argparse.Namespace, store: Store) -> None:
         raise SettingsError(f"no golden project called {arguments.project!r} has a run in {store.where}; {hint}")
 
 
-def _show_known(console: Console, known: Recollection) -> None:
-    if not known.lessons and not known.seen and not known.memories:
+def _show_known(console: Console, known: Recollection, suspects: Sequence[Suspect]) -> None:
+    if not known.lessons and not known.seen and not known.memories and not suspects:
         console.print(styled("nothing is known about this"))
     for recalled in known.lessons:
         _show_lesson(console, recalled)
     for one in known.seen:
         _show_seen(console, one)
+    for suspect in suspects:
+        _show_suspect(console, suspect)
     if known.memories:
         console.print(styled("memories with these words", "bold"))
     for hit in known.memories:
@@ -140,6 +166,12 @@ def _show_lesson(console: Console, recalled: Recalled) -> None:
         if line.strip():
             print_indented(console, line.strip(), 2)
     console.print(styled(f"  {recalled.lesson.id}", "dim"))
+
+
+def _show_suspect(console: Console, suspect: Suspect) -> None:
+    console.print(styled(f"look at {suspect.path}", "bold"))
+    for reason in suspect.why:
+        print_indented(console, reason, 2)
 
 
 def _show_seen(console: Console, seen: SeenBefore) -> None:

@@ -20,7 +20,7 @@ from pytest_golden.learning.lessons.recalling import recall_lessons
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.model import ProductionOutcome
 from pytest_golden.learning.outcomes import OUTCOMES, TRAINING
-from pytest_golden.learning.plans import find_plans
+from pytest_golden.learning.plans import find_plans, find_stems
 from pytest_golden.learning.seen_before import find_seen_before
 from pytest_golden.learning.signature import cause_of, error_signature
 from pytest_golden.learning.store import iterate_kind
@@ -32,7 +32,7 @@ from pytest_golden.values.checking import check_any_text, check_count, check_tex
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sqlalchemy import Connection
 
@@ -46,6 +46,7 @@ _MOST_OF_BLOCK = 4_000
 _FENCE, _NO_FENCE = "```", "'''"
 _MOST_LESSONS = 2
 _MOST_LOOKED_AT = 5_000
+_MOST_WAITING, _MOST_TASKS = 5, 10_000
 
 
 def trajectories_for(problem: str, agent: str, limit: int = 5, *, store: MemoryStore | Store) -> tuple[Trajectory, ...]:
@@ -109,6 +110,62 @@ def export_training_examples(store: MemoryStore | Store, path: str | os.PathLike
         StorageError: the store cannot be read.
         ValueError: the agent's name is blank.
     """
+    return _write_lines(store, path, agent, lambda found: (one.value for one in iterate_kind(found, TRAINING, agent)))
+
+
+def export_preferences(store: MemoryStore | Store, path: str | os.PathLike[str], agent: str | None = None) -> int:
+    """Write pairs of a success and a failure at the same task, one per line, and return their number; for DPO and the like.
+
+    A line is `{prompt, chosen, rejected, chosen_reward, rejected_reward, rejected_error, agent, chosen_id, rejected_id}`: the task, and
+    the steps of both as lines. Tasks are the same if they have the same telling words. A failure is paired with the success before it at
+    its task, else with the next one. Arguments and errors are as in `export_training_examples`.
+    """
+    return _write_lines(store, path, agent, lambda found: _pair(_iterate_outcomes(found, agent)))
+
+
+def _iterate_outcomes(connection: Connection, agent: str | None) -> Iterator[ProductionOutcome]:
+    return (ProductionOutcome.from_dict(one.value) for one in iterate_kind(connection, OUTCOMES, agent))
+
+
+def _pair(outcomes: Iterable[ProductionOutcome]) -> Iterator[dict[str, Any]]:
+    succeeded: dict[tuple[str, frozenset[str]], ProductionOutcome] = {}
+    waiting: dict[tuple[str, frozenset[str]], list[ProductionOutcome]] = {}
+    for outcome in outcomes:
+        task = (outcome.agent_name, find_stems(outcome.task_description))
+        if outcome.success:
+            # The one of last time counts: it is popped so that the oldest task comes first.
+            succeeded.pop(task, None)
+            succeeded[task] = outcome
+            yield from (_write_pair(outcome, failed) for failed in waiting.pop(task, ()))
+        elif task in succeeded:
+            yield _write_pair(succeeded[task], outcome)
+        else:
+            waiting[task] = [*waiting.pop(task, ()), outcome][-_MOST_WAITING:]
+        for known in (succeeded, waiting):
+            if len(known) > _MOST_TASKS:
+                del known[next(iter(known))]
+
+
+def _write_pair(chosen: ProductionOutcome, rejected: ProductionOutcome) -> dict[str, Any]:
+    return {
+        "prompt": rejected.task_description,
+        "chosen": "\n".join(chosen.execution_path),
+        "rejected": "\n".join(rejected.execution_path),
+        "chosen_reward": 1.0,
+        "rejected_reward": 0.0,
+        "rejected_error": rejected.error_message,
+        "agent": rejected.agent_name,
+        "chosen_id": chosen.outcome_id,
+        "rejected_id": rejected.outcome_id,
+    }
+
+
+def _write_lines(
+    store: MemoryStore | Store,
+    path: str | os.PathLike[str],
+    agent: str | None,
+    find: Callable[[Connection], Iterable[Mapping[str, Any]]],
+) -> int:
     if agent is not None:
         check_text("agent", agent)
     target = Path(path)
@@ -119,8 +176,8 @@ def export_training_examples(store: MemoryStore | Store, path: str | os.PathLike
         try:
             with replace_file(target, follows_links=True) as file:
                 count = 0
-                for memory in iterate_kind(connection, TRAINING, agent):
-                    file.write(f"{json.dumps(memory.value, allow_nan=False)}\n")
+                for value in find(connection):
+                    file.write(f"{json.dumps(value, allow_nan=False)}\n")
                     count += 1
                 return count
         except OSError as error:

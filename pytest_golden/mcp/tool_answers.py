@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, create_model
 
 from pytest_golden.history.recorded_model import Declaration, FailureExplanation
+from pytest_golden.history.suspects import Suspect
 from pytest_golden.journal.model import Expectation, JournalEntry, Signal
 from pytest_golden.learning.agent_hints import Hint
 from pytest_golden.learning.lessons.model import Recalled, SkillMemory
@@ -179,7 +180,12 @@ def describe_answers() -> Mapping[str, Mapping[str, Any]]:
         "get_plan": create_model("Plans", plans=(list_of(plan), ...), warnings=(list[str], ...)),
         "review_journal": create_model("Entries", entries=(list_of(entry), ...)),
         "search_lessons": create_model("Lessons", lessons=(list_of(lesson), ...)),
-        "recall": create_model("Recollection", recall_id=(str | None, ...), recalled=(list_of(recalled), ...)),
+        "recall": create_model(
+            "Recollection",
+            recall_id=(str | None, ...),
+            recalled=(list_of(recalled), ...),
+            suspects=(list_of(model_of(Suspect)), ...),
+        ),
         "list_golden_projects": create_model("Projects", projects=(list_of(project), ...)),
         "golden_status": model_of(
             RunVerdict, "final_status", "is_partial", "verdict", gate=dict[str, Any], results=list_of(result)

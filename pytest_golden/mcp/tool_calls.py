@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, JournalError, ManifestError, SettingsError
+from pytest_golden.history.suspects import find_suspects
 from pytest_golden.journal.rules import check_free_name
 from pytest_golden.learning.agent_hints import find_hints
 from pytest_golden.learning.lessons.model import LessonSource, SkillMemory
@@ -143,7 +144,7 @@ def search_lessons(place: Workplace, _: Caller, given: tools.SearchLessons) -> d
 
 
 def recall(place: Workplace, _: Caller, given: tools.Recall) -> dict[str, Any]:
-    """Find the lessons that bear on a failure; a read-only server does not record that they were shown."""
+    """Find the lessons that bear on a failure, and the files at fault; a read-only server does not record what was shown."""
     _refuse_blank("text", given.text)
     services = place.services()
     if place.is_read_only:
@@ -152,7 +153,16 @@ def recall(place: Workplace, _: Caller, given: tools.Recall) -> dict[str, Any]:
     else:
         found = services.lessons.recall(given.text, project=given.project, limit=given.limit)
     recall_id = (found[0].recall_id or None) if found else None
-    return {"recall_id": recall_id, "recalled": [one.to_dict() for one in found]}
+    try:
+        suspects = find_suspects(place.manifest.parent, given.text)
+    except GoldenError:
+        # Without git there is only what the store knows.
+        suspects = ()
+    return {
+        "recall_id": recall_id,
+        "recalled": [one.to_dict() for one in found],
+        "suspects": [one.to_dict() for one in suspects],
+    }
 
 
 def list_golden_projects(place: Workplace, _: Caller, __: tools.ListGoldenProjects) -> dict[str, Any]:

@@ -226,9 +226,9 @@ class SearchLessons(Arguments):
 
 
 class Recall(Arguments):
-    """Find the lessons for a failure by its text, best first.
+    """Find the lessons for a failure by its text, best first, and the files of the repository that are probably at fault.
 
-    Only lessons that match and may be shown are returned; an empty answer means that nothing is known.
+    Only lessons that match and may be shown are returned, and only files that are likely enough; an empty answer means that nothing is known.
     """
 
     text: str = Field(description="The error's text, a traceback, or what you are about to do.")

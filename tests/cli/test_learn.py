@@ -15,6 +15,7 @@ from sqlalchemy import select, update
 from pytest_golden.gate.teaching import GateLearner
 from pytest_golden.journal.outside.human import human_signal
 from pytest_golden.journal.service import Journal
+from pytest_golden.learning.agent_memory import AgentMemory
 from pytest_golden.learning.gate_learning import TURNS
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memories import MemoryDraft
@@ -314,6 +315,36 @@ def test_bad_budget_is_one_sentence(golden: Golden, gate: Gate, budget: str) -> 
     ran = golden("learn", f"--budget={budget}")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("golden: --budget")
+
+
+def test_pairs_for_training_are_written(golden: Golden, folder: Path) -> None:
+    with AgentMemory("fixer", folder / "a.db") as memory:
+        for success in (False, True):
+            with memory.task("Load the orders") as task:
+                task.attempt("bash", {"command": f"load {success}"}, None if success else RuntimeError("boom"))
+                task.done(success)
+    ran = golden("learn", "--export", "pairs.jsonl", "--store", "a.db")
+    assert (ran.code, ran.out) == (0, "wrote 1 pair of a success and a failure to pairs.jsonl\n")
+    assert json.loads((folder / "pairs.jsonl").read_text())["prompt"] == "Load the orders"
+    told = golden("learn", "--export", "pairs.jsonl", "--agent", "nobody", "--store", "a.db", "--json").json
+    assert told == {"pairs": 0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--export", "x", "--from", "y"), "--from and --export are two tasks"),
+        (("--export", "x", "--agent", " "), "--agent is blank"),
+        (("--export", "no/such/folder/x"), "cannot be written"),
+        (("--export", "a.db"), "is the store itself"),
+        (("--agent", "x"), "give it with --from FILE or --export FILE"),
+    ],
+)
+def test_a_bad_export_is_one_sentence(golden: Golden, folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    Store.open(folder / "a.db").close()
+    ran = golden("learn", *arguments, "--store", "a.db")
+    assert ran.code == 2
+    assert said in ran.err
 
 
 def test_without_a_store_there_is_nothing_to_learn_from(golden: Golden) -> None:

@@ -14,6 +14,7 @@ from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.storage.store import Store
 from tests.learning.conftest import GateHistory
+from tests.repository import git
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +49,44 @@ def test_known_failure_is_told_in_one_sentence(golden_process: GoldenProcess, re
     assert "  lessons/etl  l1" in lines
     assert "\x1b" not in ran.out
     assert max(len(line) for line in lines) < 220
+
+
+@pytest.fixture
+def failing(folder: Path) -> str:
+    """A repository with a program, and the failure of one of its tests."""
+    git(folder, "init", "-q", "-b", "main")
+    for name in "abcdef":
+        (folder / f"{name}.py").write_text(f"def load_{name}(path):\n    return {name}\n")
+    (folder / "orders.py").write_text("def round_price(price):\n    return price\n\ndef parse_price(text): pass\n")
+    (folder / "test_orders.py").write_text("from orders import round_price, parse_price\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "first")
+    return "test_orders.py:3: assert round_price(parse_price(text)) == price"
+
+
+def test_the_file_at_fault_is_named_before_anything_is_recorded(golden: Golden, folder: Path, failing: str) -> None:
+    ran = golden("recall", failing)
+    assert ran.code == 0
+    assert ran.out.splitlines()[:3] == [
+        "look at orders.py",
+        "  its words are the closest to the failure's",
+        "  1 of 1 changes of test_orders.py changed it too",
+    ]
+    told = golden("recall", failing, "--json").json
+    assert (told["suspects"][0]["path"], told["suspects"][0]["why"][2]) == ("orders.py", "the test imports it")
+    assert (told["recalled"], told["seen"], told["memories"]) == ([], [], [])
+
+
+def test_where_nothing_is_at_fault_a_missing_store_is_said(golden: Golden, folder: Path, failing: str) -> None:
+    assert golden("recall", "what is this?").code == 2
+    assert golden("recall", failing, "--store", "none.db").code == 2
+    assert golden("recall", failing, "--project", "sales").code == 2
+
+
+def test_lessons_come_before_files_at_fault(golden: Golden, recorded: Path, failing: str) -> None:
+    ran = golden("recall", f"{BOOM}\n{failing}")
+    assert ran.out.index("seen before") < ran.out.index("look at orders.py")
+    assert golden("recall", "on fire", "--json").json["suspects"] == []
 
 
 def test_words_are_enough(golden: Golden, recorded: Path) -> None:
@@ -106,6 +145,7 @@ def test_nothing_known_is_no_error(golden: Golden, recorded: Path) -> None:
         "recalled": [],
         "seen": [],
         "memories": [],
+        "suspects": [],
     }
 
 

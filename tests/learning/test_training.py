@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import pytest_golden
 from pytest_golden.errors import GoldenError
+from pytest_golden.learning import training
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.gate_results_store import read_results
 from pytest_golden.learning.lessons.model import SkillMemory
@@ -24,6 +25,7 @@ from pytest_golden.learning.outcome_logger import OutcomeTrajectoryLogger, get_o
 from pytest_golden.learning.store import iterate_kind
 from pytest_golden.learning.training import (
     check_names,
+    export_preferences,
     export_training_examples,
     make_record,
     reflective_dataset,
@@ -413,6 +415,53 @@ def test_examples_of_one_agent_are_written_alone(
     assert path.read_bytes() == b""
     with pytest.raises(ValueError, match="agent"):
         export_training_examples(store, path, agent="")
+
+
+def log_all(store: Store, *told: tuple[str, bool, list[str]], agent: str = "fixer") -> None:
+    async def write() -> None:
+        async with OutcomeTrajectoryLogger(store) as logger:
+            for task, success, steps in told:
+                result = "fine" if success else None
+                error = None if success else "boom sk-live-0123456789abcdefghij"
+                await logger.log_outcome(task, result, success, steps, agent, error_message=error)
+
+    asyncio.run(write())
+
+
+@BOTH
+def test_a_failure_and_a_success_at_the_same_task_are_a_pair(store: Store, tmp_path: Path) -> None:
+    log_all(
+        store,
+        ("Load the orders of March", False, ["read", "guess"]),
+        ("Load the orders of March", False, ["guess"]),
+        ("Draw the customers", True, ["draw"]),
+        ("load the order of April", True, ["read", "check"]),
+        ("Load orders", False, ["skip"]),
+        ("Merge the invoices", False, ["merge"]),
+    )
+    log_all(store, ("Load the orders of March", False, ["other"]), agent="somebody else")
+    path = tmp_path / "pairs.jsonl"
+    assert export_preferences(store, path) == 3
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(line["prompt"], line["chosen"], line["rejected"]) for line in lines] == [
+        ("Load the orders of March", "read\ncheck", "read\nguess"),
+        ("Load the orders of March", "read\ncheck", "guess"),
+        ("Load orders", "read\ncheck", "skip"),
+    ]
+    assert {(line["chosen_reward"], line["rejected_reward"], line["agent"]) for line in lines} == {(1.0, 0.0, "fixer")}
+    assert "boom" in lines[0]["rejected_error"]
+    assert "sk-live" not in path.read_text()
+    assert export_preferences(MemoryStore(store), path, agent="somebody else") == 0
+    assert path.read_bytes() == b""
+
+
+def test_pairs_of_very_many_tasks_need_no_more_memory(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "_MOST_TASKS", 2)
+    tasks = [f"Load the {name}" for name in ("apples", "pears", "plums")]
+    log_all(store, *((task, False, ["a"]) for task in tasks), *((task, True, ["b"]) for task in tasks))
+    assert export_preferences(store, tmp_path / "pairs.jsonl") == 2
 
 
 @BOTH

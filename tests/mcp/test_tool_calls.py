@@ -13,6 +13,7 @@ from pytest_golden.mcp.tool_server import make_server
 from pytest_golden.mcp.workplace import CallerOptions, Workplace
 from pytest_golden.storage.store import Store
 from tests.mcp.talking import talk_to
+from tests.repository import git
 from tests.session.workspace import FAILS, Workspace
 
 if TYPE_CHECKING:
@@ -168,8 +169,23 @@ def test_a_server_that_only_reads_does_not_keep_that_a_lesson_was_shown(taught: 
     assert shown.recalls == ()
 
 
+def test_recall_names_the_files_at_fault(talk: Talk, workspace: Path) -> None:
+    folder = workspace
+    git(folder, "init", "-q", "-b", "main")
+    for name in "abcdef":
+        (folder / f"{name}.py").write_text(f"def load_{name}(path):\n    return {name}\n")
+    (folder / "orders.py").write_text("def round_price(price):\n    return price\n\ndef parse_price(text): pass\n")
+    git(folder, "add", "*.py")
+    (first, *_) = talk.ask("recall", text="assert round_price(parse_price(text)) == price")["suspects"]
+    assert (first["path"], first["why"]) == ("orders.py", ["its words are the closest to the failure's"])
+
+
 def test_what_is_not_known_is_no_error(talk: Talk) -> None:
-    assert talk.ask("recall", text="KeyError: 'nobody has seen this'") == {"recall_id": None, "recalled": []}
+    assert talk.ask("recall", text="KeyError: 'nobody has seen this'") == {
+        "recall_id": None,
+        "recalled": [],
+        "suspects": [],
+    }
     assert talk.ask("search_lessons", query="nothing AND (") == {"lessons": []}
 
 

@@ -1,0 +1,353 @@
+"""Which files are probably at fault for a failure: by its words, and by what git says of the test that it names.
+
+Nothing is run, and no store is needed: it works on the first day. `benchmarks/stream_study.py` measures it on real fixes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_golden.gateway import git
+from pytest_golden.gateway.runners.runner import read_regular
+from pytest_golden.history.unchanged_paths import is_for_people, is_test
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.values.shape import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+MOST_SUSPECTS = 3
+_PROGRAMS = frozenset({".py", ".sql", ".smk", ".r", ".sh", ".nf", ".scala", ".java", ".js", ".ts"})
+_PROGRAM_NAMES = frozenset({"Snakefile", "Makefile", "makefile", "GNUmakefile"})
+# dbt's name for the project that tests a package.
+_TEST_FOLDERS = frozenset({"integration_tests", "testing"})
+_MOST_SOURCES, _MOST_BYTES, _MOST_CHANGES, _MOST_FILES_OF_CHANGE, _MOST_ASKED = 2000, 300_000, 3000, 40, 100
+_LONGEST_SECONDS, _LONGEST_SUBJECT = 10, 80
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_SHORTEST_WORD, _SHORTEST_ASKED, _MOST_PARTS = 3, 5, 20
+_BETWEEN_PATHS = re.compile(r"[\s'\"`(),:;\[\]<>=|]+")
+# A function, a class or a macro of dbt is a piece of its own, and so is what stands before the first.
+_PIECE = re.compile(r"^(?=[ \t]*(?:async )?(?:def|class) |@|\{%-? ?(?:macro|test) )", re.MULTILINE)
+_PIECE_NAME = re.compile(r"[ \t]*(?:async )?(?:def|class) (\w+)")
+_IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import \(?([\w, ]+)|import ([\w., ]+))", re.MULTILINE)
+#: What the message of a change says that mends something.
+FIX = re.compile(
+    r"\b(?:fix(?:es|ed|ing)?|bug(?:s|fix)?|revert|hotfix|regress\w*|repair\w*|correct(?:s|ed|ly)?|broken?|breaks|crash\w*|error"
+    r"|fail(?:s|ed|ing|ure)?|handle)\b|#\d+",
+    re.IGNORECASE,
+)
+# Okapi BM25, as in any search engine.
+_SATURATION, _BY_LENGTH = 1.2, 0.75
+_MOST_TIMES_ASKED = 3
+# How much the best, the second and the third piece of a file count.
+_PIECE_WEIGHTS = (1.0, 0.5, 0.25)
+# Fitted to fixes of four repositories; two others were kept for the test.
+_WORDS, _TOGETHER, _NAME, _IMPORTED, _RECENT, _NAMED = 4.8, 1.7, 1.0, 0.9, 1.7, 2.0
+# A failure says enough if the likeliest file has so many of its words that nearly no other has.
+_ENOUGH = 4
+# With a smaller lead all three are too often wrong, and silence is better.
+LEAST_LEAD = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect(Shape):
+    """A file that is probably at fault. `score`, from 0 to 1, is how much of what can be known speaks for it; `why` says what."""
+
+    path: str
+    score: float
+    why: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.score:.2f}): {'; '.join(self.why)}"
+
+
+class Change(NamedTuple):
+    """The files of a commit, its short name, its day as `2026-03-01`, and the first line of its message."""
+
+    paths: frozenset[str]
+    commit: str = ""
+    day: str = ""
+    subject: str = ""
+
+
+class Ranking(NamedTuple):
+    """All files, the likeliest first, and how far the first is ahead of the fourth: from 0 to 1, less where the failure says little."""
+
+    suspects: tuple[Suspect, ...]
+    lead: float
+
+    @property
+    def shown(self) -> tuple[Suspect, ...]:
+        """Return the first three; none if they are hardly likelier than others."""
+        return self.suspects[:MOST_SUSPECTS] if self.lead >= LEAST_LEAD else ()
+
+
+class Failure(NamedTuple):
+    """What a failure says: its words, the tests and other files that it names, and the modules that these tests import."""
+
+    words: Counter[str]
+    tests: tuple[str, ...]
+    named: frozenset[str]
+    imports: frozenset[str]
+
+
+def find_suspects(root: Path, text: str) -> tuple[Suspect, ...]:
+    """Return up to three files below a folder that are probably at fault, the likeliest first; none if nothing is likely enough.
+
+    Of a large repository only 2,000 files are read: those with the failure's words.
+
+    Args:
+        root: a folder in a checkout.
+        text: the message of a failure, a traceback or the output of tests; a test that it names says much.
+
+    Raises:
+        GoldenError: git is not installed, or it does not answer in time.
+    """
+    tracked = git.list_tracked(root)
+    if not tracked:
+        return ()
+    failure = read_failure(text, tracked, lambda path: _read(root, path))
+    changes = list_changes(root)
+    paths = _choose_sources(root, [path for path in tracked if is_source(path)], text, changes)
+    sources = {path: split_pieces(_read(root, path)) for path in paths}
+    shown = rank_suspects(failure, sources, changes).shown
+    return tuple(replace(one, why=(*one.why, *_find_fix(one.path, failure, changes))) for one in shown)
+
+
+def is_source(path: str) -> bool:
+    """Tell whether a tracked file is part of a program, and no test."""
+    pure = PurePosixPath(path)
+    is_hidden = any(part.startswith(".") for part in pure.parts)
+    is_program = pure.suffix.lower() in _PROGRAMS or pure.name in _PROGRAM_NAMES
+    return is_program and not is_hidden and not is_for_people(path) and not is_test_file(path)
+
+
+def is_test_file(path: str) -> bool:
+    """Tell whether a file belongs to tests."""
+    return is_test(path) or not _TEST_FOLDERS.isdisjoint(PurePosixPath(path).parts)
+
+
+def _find_fix(path: str, failure: Failure, changes: Sequence[Change]) -> Iterator[str]:
+    """Yield the earlier fix of a file that has most of the failure's words; of several alike the newest."""
+    best: tuple[int, Change] | None = None
+    for change in changes:
+        if path in change.paths and FIX.search(change.subject):
+            shared = len(failure.words.keys() & count_words(change.subject).keys() - count_words(path).keys())
+            if shared and (best is None or shared > best[0]):
+                best = shared, change
+    if best is not None:
+        _, change = best
+        yield f"mended before, on {change.day} by {change.commit}: {redact(change.subject)[:_LONGEST_SUBJECT]!r}"
+
+
+def _read(root: Path, path: str) -> str:
+    return (read_regular(root / path, _MOST_BYTES) or b"").decode("utf-8", "replace")
+
+
+def list_changes(root: Path) -> tuple[Change, ...]:
+    """List the changes that git knows, the newest first; of a change to very many files none of these."""
+    # Renames would have git read, and in a partial clone fetch, what it lists here by name alone.
+    how = ("--no-merges", "--no-renames", "--relative", "--name-only", "-z", "--format=%x01%h%x02%cs%x02%s%x02")
+    told = git.run_git_raw(root, "log", f"--max-count={_MOST_CHANGES}", *how, longest_seconds=_LONGEST_SECONDS)
+    return tuple(map(_read_change, told.stdout.split(b"\x01")[1:]))
+
+
+def _read_change(told: bytes) -> Change:
+    # A file's name may have any sign.
+    head, listed = told.split(b"\x02", 3)[:3], told.split(b"\x02", 3)[3:]
+    paths = frozenset(path.strip() for path in git.split_paths(b"".join(listed))) - {""}
+    told_paths = paths if len(paths) <= _MOST_FILES_OF_CHANGE else frozenset()
+    return Change(told_paths, *(part.decode("utf-8", "replace") for part in head))
+
+
+def _choose_sources(root: Path, paths: Collection[str], text: str, changes: Sequence[Change]) -> list[str]:
+    """Return the files to read: of too many those with the failure's rarer words, and of those the ones that changed last."""
+    if len(paths) <= _MOST_SOURCES:
+        return sorted(paths)
+    asked = {word for word in _IDENTIFIER.findall(text) if len(word) >= _SHORTEST_ASKED}
+    words = [part for word in sorted(asked, key=len, reverse=True)[:_MOST_ASKED] for part in ("-e", word)]
+    found = git.run_git_raw(root, "grep", "-lzIF", *words, longest_seconds=_LONGEST_SECONDS) if words else None
+    recent = {path: number for number, change in reversed([*enumerate(changes)]) for path in change.paths}
+    holding = set(paths).intersection(() if found is None else git.split_paths(found.stdout))
+    kept = sorted(holding, key=lambda path: (recent.get(path, len(changes)), path))
+    return kept[:_MOST_SOURCES]
+
+
+def split_pieces(text: str) -> tuple[Counter[str], ...]:
+    """Return the words of each function, class and macro of a program, and of what is outside of them."""
+    return tuple(filter(None, map(count_words, _PIECE.split(text))))
+
+
+def count_words(text: str) -> Counter[str]:
+    """Count the names in a text and their parts, in small letters: `read_orders` is also `read` and `orders`."""
+    words: Counter[str] = Counter()
+    for name, count in Counter(_IDENTIFIER.findall(text)).items():
+        for word in _split_name(name):
+            words[word] += count
+    return words
+
+
+@lru_cache(maxsize=1 << 16)
+def _split_name(name: str) -> tuple[str, ...]:
+    words = {name.lower(), *(part.lower() for part in _PART.findall(name))}
+    return tuple(word for word in words if len(word) >= _SHORTEST_WORD)
+
+
+def read_failure(text: str, tracked: Collection[str], read: Callable[[str], str]) -> Failure:
+    """Read what a failure says; `read` returns the text of a tracked file.
+
+    The text of a test that it names by its file and its function counts as the failure's own.
+    """
+    named = frozenset(_find_named(text, tracked))
+    tests = tuple(sorted(path for path in named if is_test_file(path)))
+    words, imports = count_words(text), set[str]()
+    functions = set(_IDENTIFIER.findall(text))
+    for path in tests:
+        content = read(path)
+        imports.update(_list_imports(content))
+        for piece in _PIECE.split(content):
+            name = _PIECE_NAME.match(piece)
+            if name is not None and name[1] in functions:
+                words += count_words(piece)
+    imports.update(_list_imports(text))
+    return Failure(words, tests, named, frozenset(imports))
+
+
+def _find_named(text: str, tracked: Collection[str]) -> Iterator[str]:
+    """Yield the tracked files that a text names: by their path, or by one that ends with it."""
+    for found in {word for word in _BETWEEN_PATHS.split(text) if "." in word or "/" in word}:
+        parts = PurePosixPath(os.path.normpath(found)).parts[-_MOST_PARTS:]
+        for start in range(len(parts)):
+            path = "/".join(parts[start:])
+            if path in tracked:
+                yield path
+                break
+
+
+def _list_imports(text: str) -> Iterator[str]:
+    for module, names, modules in _IMPORT.findall(text):
+        yield from (name.split()[0] for name in modules.split(",") if name.strip())
+        if module:
+            yield module
+            yield from (f"{module}.{name.split()[0]}" for name in names.split(",") if name.strip())
+
+
+def rank_suspects(
+    failure: Failure, sources: Mapping[str, Sequence[Counter[str]]], changes: Sequence[Change]
+) -> Ranking:
+    """Rank all files of a program.
+
+    Args:
+        failure: what is to be explained.
+        sources: the words of the pieces of each file, by its path.
+        changes: the newest first.
+    """
+    of_tests = _count_together(failure.tests, changes)
+    recent = {path: number for number, change in reversed([*enumerate(changes)]) for path in change.paths}
+    words = weigh_words(failure.words, sources)
+    weighed = (
+        (_WORDS, words),
+        (_TOGETHER, {path: max(_rate(one) for one in found.values()) for path, found in of_tests.items()}),
+        (_NAME, {path: _compare_names(path, failure.tests) for path in sources}),
+        (_IMPORTED, {path: float(_name_module(path) in failure.imports) for path in sources}),
+        (_RECENT, {path: 1 - number / len(changes) for path, number in recent.items()}),
+        (_NAMED, {path: float(path in failure.named) for path in sources}),
+    )
+    scores, possible = dict.fromkeys(sources, 0.0), 0.0
+    for weight, values in weighed:
+        most = max((values.get(path, 0.0) for path in sources), default=0.0)
+        if most > 0:
+            possible += weight
+            for path in sources:
+                scores[path] += weight * values.get(path, 0.0) / most
+    closest = max((path for path in words if words[path] > 0), key=lambda path: words[path], default=None)
+    ranked = [
+        Suspect(
+            path,
+            round(scores[path] / possible, 4) if possible else 0.0,
+            tuple(_explain(path, failure, of_tests.get(path, {}), is_closest=path == closest)),
+        )
+        for path in sorted(sources, key=lambda path: (-scores[path], path))
+    ]
+    lead = ranked[0].score - (ranked[MOST_SUSPECTS].score if len(ranked) > MOST_SUSPECTS else 0.0) if ranked else 0.0
+    enough = _ENOUGH * math.log(2 + sum(map(len, sources.values())))
+    return Ranking(tuple(ranked), lead * min(1.0, max(words.values(), default=0.0) / enough))
+
+
+class _Together(NamedTuple):
+    """In how many changes of a test a file changed too, and how many there were."""
+
+    both: int
+    all: int
+
+
+def _rate(together: _Together) -> float:
+    return together.both / (together.all + 1)
+
+
+def _count_together(tests: Sequence[str], changes: Sequence[Change]) -> dict[str, dict[str, _Together]]:
+    """Count, for each file and test, the changes that both had."""
+    found: dict[str, dict[str, _Together]] = {}
+    for test in tests:
+        of_test = [change for change in changes if test in change.paths]
+        for path, count in Counter(path for change in of_test for path in change.paths).items():
+            found.setdefault(path, {})[test] = _Together(count, len(of_test))
+    return found
+
+
+def weigh_words(asked: Counter[str], sources: Mapping[str, Sequence[Counter[str]]]) -> dict[str, float]:
+    """Return how well each file's best pieces have the failure's words: 0 for not at all."""
+    pieces = [piece for some in sources.values() for piece in some]
+    holding = Counter(word for piece in pieces for word in asked.keys() & piece.keys())
+    length = sum(piece.total() for piece in pieces) / (len(pieces) or 1) or 1.0
+    rarity = {word: math.log(1 + (len(pieces) - held + 0.5) / (held + 0.5)) for word, held in holding.items()}
+
+    def weigh(piece: Counter[str]) -> float:
+        by_length = _SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * piece.total() / length)
+        return sum(
+            rarity[word]
+            * piece[word]
+            * (_SATURATION + 1)
+            / (piece[word] + by_length)
+            * min(asked[word], _MOST_TIMES_ASKED)
+            for word in asked.keys() & piece.keys()
+        )
+
+    found = {}
+    for path, some in sources.items():
+        best = sorted(map(weigh, some), reverse=True)
+        found[path] = sum(value * weight for value, weight in zip(best, _PIECE_WEIGHTS, strict=False))
+    return found
+
+
+def _compare_names(path: str, tests: Sequence[str]) -> float:
+    """Return which part of the words of two files' names is the same, of the test that is named most alike."""
+    own = set(count_words(PurePosixPath(path).stem))
+    others = [
+        set(count_words(PurePosixPath(test).stem)) - {"test", "tests", PurePosixPath(test).stem} for test in tests
+    ]
+    return max((len(own & other) / len(own | other) for other in others if own | other), default=0.0)
+
+
+def _name_module(path: str) -> str:
+    """Return the name by which a file is imported."""
+    return path.removeprefix("src/").rpartition(".")[0].replace("/", ".").removesuffix(".__init__")
+
+
+def _explain(path: str, failure: Failure, together: Mapping[str, _Together], *, is_closest: bool) -> Iterator[str]:
+    if path in failure.named:
+        yield "the failure names it"
+    if is_closest:
+        yield "its words are the closest to the failure's"
+    for test, found in sorted(together.items(), key=lambda one: -_rate(one[1]))[:1]:
+        yield f"{found.both} of {found.all} changes of {test} changed it too"
+    if _name_module(path) in failure.imports:
+        yield "the test imports it"
