@@ -147,12 +147,13 @@ def write_outcome(outcome: ProductionOutcome) -> tuple[Mapping[str, Any], ...]:
 def write_plan(plan: ExtractedPlan, outcome: ProductionOutcome) -> tuple[Mapping[str, Any], ...]:
     """Return the same for a plan, which is stored for the agent and for everybody.
 
-    A plan does not name its task, so the task's words are added to those that a search finds it by.
+    A plan does not name its task, so the task's words are added to those that a search finds it by, and its agent is the last tag.
     """
     value = plan.to_dict()
+    tags = ("production", "plan", outcome.agent_name)
     words = outcome.task_description[:_MOST_OF_TASK]
     return tuple(
-        {**_memory((PLANS, owner), plan.plan_id, value, ("production", "plan")), "words": words}
+        {**_memory((PLANS, owner), plan.plan_id, value, tags), "words": words}
         for owner in dict.fromkeys((outcome.agent_name, EVERYBODY))
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
 from pytest_golden.learning.outcomes import EVERYBODY, OUTCOMES, PLANS
-from pytest_golden.learning.store import find_by_pairs, list_namespaces, search
+from pytest_golden.learning.store import find_by_pairs, search
 from pytest_golden.storage.columns import find_words
 from pytest_golden.values.checking import word_set
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.learning.model import Memory
 
-_MOST_LOOKED_AT = 50
+_MOST_LOOKED_AT = 25
 LEAST_LIKENESS, _FEWEST = 0.5, 2
 _MOST_OF_ERROR = 300
 # These say that something is done, but not to what, or when.
@@ -66,7 +66,7 @@ def find_plans(connection: Connection, task: str, agent: str | None) -> tuple[Fo
     for owner in dict.fromkeys(one for one in (agent, EVERYBODY) if one is not None):
         hits = search(connection, (PLANS, owner), task, _MOST_LOOKED_AT)
         plans = [plan for hit in hits for plan in _read(hit.memory)]
-        outcomes = _find_outcomes(connection, plans)
+        outcomes = _find_outcomes(connection, [hit.memory for hit in hits])
         some = [_compare(plan, outcomes.get(plan.outcome_id), task) for plan in plans]
         for one in sorted(some, key=lambda one: -one.likeness):
             if one.likeness >= LEAST_LIKENESS:
@@ -79,10 +79,11 @@ def _read(memory: Memory) -> Iterator[ExtractedPlan]:
         yield ExtractedPlan.from_dict(memory.value)
 
 
-def _find_outcomes(connection: Connection, plans: Sequence[ExtractedPlan]) -> dict[str, ProductionOutcome]:
-    owners = list_namespaces(connection, (OUTCOMES,)) if plans else ()
+def _find_outcomes(connection: Connection, plans: Sequence[Memory]) -> dict[str, ProductionOutcome]:
+    """Return what came of the plans, by the ids of the outcomes; the last tag of a plan is its agent."""
+    pairs = [((OUTCOMES, plan.tags[-1]), str(plan.value.get("outcome_id"))) for plan in plans if plan.tags]
     found: dict[str, ProductionOutcome] = {}
-    for memory in find_by_pairs(connection, [(owner, plan.outcome_id) for owner in owners for plan in plans]):
+    for memory in find_by_pairs(connection, pairs):
         with suppress(ValueError):
             found[memory.key] = ProductionOutcome.from_dict(memory.value)
     return found

@@ -216,7 +216,8 @@ class _Fts5Index:
 
     def rank(self, connection: Connection, counts: Counts, span: Span | None, limit: int) -> Scores:
         """Return the best of the memories that contain any of these words; a rarer word is worth more."""
-        return _rank_on_file(connection, _write_match_on_file(counts), 0, span, limit)
+        place = "" if span is None else span[0]
+        return _rank_on_file(connection, _write_match_on_file(counts, place), 0, span, limit)
 
     def rank_in_place(self, connection: Connection, counts: Counts, span: Span, limit: int) -> Scores:
         """Return the same for a namespace with few memories, which may be searched instead of the words."""
