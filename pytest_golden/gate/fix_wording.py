@@ -44,7 +44,7 @@ _REMEDY = re.compile(
 )
 _SHORT = 7
 _LONGEST_SUBJECT, _MOST_OF_LESSON = 72, 300
-_MOST_SUBJECTS, _MOST_OF_NAME = 3, 60
+_MOST_SUBJECTS = 3
 
 
 def word_fix(failed: Point, passed: Point, difference: Difference, manifest: str) -> SkillMemory | None:
@@ -203,8 +203,7 @@ def tell_lesson(skill: SkillMemory, project: str | None = None, committed: Commi
     """
     fix = tell_fix(skill, project, committed)
     told = _shorten(_without_the_known(skill) if fix else skill.lesson, _MOST_OF_LESSON)
-    proposed = f" (proposed by {_shorten(skill.proposed_by, _MOST_OF_NAME)})" if skill.proposed_by else ""
-    return (f"lesson: {told}{proposed}", *([f"  {fix}"] if fix else []))
+    return (f"lesson: {skill.say(told)}", *([f"  {fix}"] if fix else []))
 
 
 def tell_fix(skill: SkillMemory, project: str | None = None, committed: Commit | None = None) -> str | None:

@@ -120,8 +120,8 @@ def _hint_of_lesson(skill: SkillMemory, score: float, why: str) -> Hint:
         "by": skill.proposed_by or str(skill.source),
         "what_worked": skill.what_worked,
     }
-    because = f"\nWhy: {_cut(skill.why)}" if skill.why else ""
-    return Hint(LESSON, f"{_cut(skill.lesson)}{because}", score, why, evidence, skill.id, lesson=skill)
+    because = f"\nWhy: {skill.say(_cut(skill.why))}" if skill.why else ""
+    return Hint(LESSON, f"{skill.say(_cut(skill.lesson))}{because}", score, why, evidence, skill.id, lesson=skill)
 
 
 def _hint_of_plan(found: FoundPlan) -> Hint:

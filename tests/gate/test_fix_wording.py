@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -299,7 +300,9 @@ def test_fix_from_outside_git_names_the_input_and_one_that_came_beside_a_commit_
 def test_other_lessons_are_one_line_and_name_who_proposed_them() -> None:
     plain = SkillMemory(lesson="use the cache\nand not the net")
     assert tell_lesson(plain) == ("lesson: use the cache and not the net",)
-    assert tell_lesson(plain.replace(proposed_by="ci", lesson="x" * 400))[0].endswith("xx... (proposed by ci)")
+    assert re.fullmatch(
+        'lesson: ci says: "x+\\.\\.\\."', tell_lesson(plain.replace(proposed_by="ci", lesson="x" * 400))[0]
+    )
     assert len(tell_lesson(plain.replace(proposed_by="x" * 400))[0]) < 200
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -65,6 +66,7 @@ _TEXT, _OPTIONAL_TEXT = checked(checking.check_any_text), checked(checking.check
 _COUNT, _FLAG = checked(checking.check_count), checked(checking.check_flag)
 _KIND = checked(partial(check_word, words=LessonKind))
 _OPTIONAL_TIME = checked(optional(check_time))
+_MOST_OF_AUTHOR = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +131,24 @@ class SkillMemory(Checked, VersionedShape):
     def __hash__(self) -> int:
         return hash(self.id)
 
+    def say(self, text: str) -> str:
+        """Return words of the lesson in one line: those of our rules as they are, those of anybody else quoted behind their author.
+
+        Whoever reads a lesson may take it for an order; so it is plain who says it, and nothing in it ends the quotation.
+        """
+        line = _join_line(text)
+        if self.source == LessonSource.RULES and self.proposed_by is None:
+            return line
+        author = _join_line((self.proposed_by or f"a {self.source}").replace('"', ""))
+        return f"{author[:_MOST_OF_AUTHOR]} says: {json.dumps(line, ensure_ascii=False)}"
+
     def replace(self, **changes: Any) -> SkillMemory:
         """Return the lesson with other values in these fields."""
         return replace(self, **changes)
+
+
+def _join_line(text: str) -> str:
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 @dataclass(frozen=True, slots=True)
