@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="session",
         metavar="FILE",
-        help="Learn from a session of an agent instead: messages of OpenAI or Anthropic, or a file of Claude Code or Codex.",
+        help="Learn from a session of an agent instead: messages of OpenAI, Anthropic or LangGraph, a file of Claude Code or Codex, or spans.",
     )
     parser.add_argument(
         "--export",

@@ -1,21 +1,27 @@
-"""Read what agents did from the files that they leave: messages of OpenAI and Anthropic, sessions of Claude Code and Codex.
+"""Read what agents did from the files that they leave: messages of OpenAI, Anthropic and LangGraph, sessions of Claude Code and Codex, spans.
 
 A file is JSON (a list of messages, or a mapping with `messages`) or one JSON value in each line. A person's words begin a task; what
-follows are its calls. https://platform.openai.com/docs/guides/function-calling, https://docs.anthropic.com/en/docs/build-with-claude/tool-use
+follows are its calls. Of OpenTelemetry's spans, as a collector writes them to a file, each trace is a task.
+https://platform.openai.com/docs/guides/function-calling, https://docs.anthropic.com/en/docs/build-with-claude/tool-use,
+https://docs.langchain.com/oss/python/langgraph/streaming, https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-spans/
 """
 
 from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.trajectory.otel.spans import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from pytest_golden.trajectory.otel.spans import Span
 
 _MOST_BYTES = 256 << 20
 _MOST_OF_TASK, _MOST_OF_RESULT = 300, 20_000
@@ -26,6 +32,10 @@ _FAILED = re.compile(
 )
 _RESULT_TYPES = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 _CALL_TYPES = frozenset({"tool_use", "function_call", "custom_tool_call"})
+# Of LangChain's messages.
+_ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
+#: `(kind, key, content)`: a task, a call by its id, or the result of one.
+Event = tuple[str, str, Any]
 
 
 class Call(NamedTuple):
@@ -61,7 +71,7 @@ def read_session(path: Path) -> tuple[SessionTask, ...]:
     found = read_tasks(_list_records(raw.decode("utf-8", "replace")))
     if not found:
         raise GoldenError(
-            f"{path} holds no calls of tools: give messages of OpenAI or Anthropic, or a session of Claude Code or Codex"
+            f"{path} holds no calls of tools: give messages of OpenAI, Anthropic or LangGraph, a session of Claude Code or Codex, or spans"
         )
     return found
 
@@ -70,17 +80,86 @@ def read_tasks(records: Iterable[Any]) -> tuple[SessionTask, ...]:
     """Read the tasks of messages, those without a call left out."""
     tasks = [SessionTask("a task")]
     waiting: dict[str, tuple[str, Any]] = {}
-    for record in records:
-        for kind, key, one in _list_events(record):
-            if kind == "task":
-                tasks.append(SessionTask(str(one)))
-            elif kind == "call":
-                waiting[key] = one
-            elif key in waiting:
-                tool, arguments = waiting.pop(key)
-                said, is_error = one
-                tasks[-1].calls.append(Call(tool, arguments, None if is_error else said, said if is_error else None))
+    for kind, key, one in _iterate_events(records):
+        if kind == "task":
+            tasks.append(SessionTask(str(one)))
+        elif kind == "call":
+            waiting[key] = one
+        elif key in waiting:
+            tool, arguments = waiting.pop(key)
+            said, is_error = one
+            tasks[-1].calls.append(Call(tool, arguments, None if is_error else said, said if is_error else None))
     return tuple(task for task in tasks if task.calls)
+
+
+def _iterate_events(records: Iterable[Any]) -> Iterator[Event]:
+    """Yield what the records say, those of spans at last: one trace may be in many of them, in any order."""
+    spans: list[Span] = []
+    for record in records:
+        if isinstance(record, dict) and "resourceSpans" in record:
+            with suppress(ValueError):
+                spans += filter(None, parse_json(json.dumps(record).encode()))
+        elif isinstance(record, dict) and isinstance(record.get("event"), str):
+            yield from _read_graph_event(record)
+        else:
+            with suppress(RecursionError):
+                yield from list(_list_events(record))
+    yield from _read_spans(spans)
+
+
+def _read_graph_event(record: dict[str, Any]) -> Iterator[Event]:
+    """Read an event of LangGraph's `astream_events`; the messages inside of it say the same again."""
+    key, data = str(record.get("run_id")), record.get("data")
+    if not isinstance(data, dict):
+        return
+    if record["event"] == "on_chain_start" and not record.get("parent_ids"):
+        given = data.get("input")
+        messages = given.get("messages") if isinstance(given, dict) else None
+        for message in messages if isinstance(messages, list) else ():
+            yield from (event for event in _list_events(message) if event[0] == "task")
+    elif record["event"] == "on_tool_start":
+        yield "call", key, (str(record.get("name")), data.get("input"))
+    elif record["event"] == "on_tool_error":
+        yield "result", key, (_read_text(data.get("error"))[-_MOST_OF_RESULT:], True)
+    elif record["event"] == "on_tool_end":
+        output = data.get("output")
+        said = _read_tool_message(output) if isinstance(output, dict) and "content" in output else (output, None)
+        yield "result", key, _judge(*said)
+
+
+def _read_spans(spans: list[Span]) -> Iterator[Event]:
+    traces: dict[str, list[Span]] = {}
+    for span in sorted(spans, key=lambda span: span.start_ns):
+        traces.setdefault(span.trace_id, []).append(span)
+    for some in traces.values():
+        asked = (words for span in some for words in _read_asked(span))
+        yield "task", "", next(asked, some[0].name or "a task")
+        for span in some:
+            if span.attributes.get("gen_ai.operation.name") == "execute_tool":
+                tool = span.attributes.get("gen_ai.tool.name") or span.name.removeprefix("execute_tool ")
+                yield "call", span.span_id, (str(tool), _parse(span.attributes.get("gen_ai.tool.call.arguments")))
+                yield "result", span.span_id, _judge_span(span)
+
+
+def _read_asked(span: Span) -> Iterator[str]:
+    """Yield what a person asked for, where a span has it: instrumentations leave it out unless they are told to."""
+    messages = _parse(span.attributes.get("gen_ai.input.messages"))
+    for message in messages if isinstance(messages, list) else ():
+        parts = message.get("parts") if isinstance(message, dict) and message.get("role") == "user" else None
+        for part in parts if isinstance(parts, list) else ():
+            words = str(part.get("content") or "").strip() if isinstance(part, dict) else ""
+            if words:
+                yield words.splitlines()[0][:_MOST_OF_TASK]
+
+
+def _judge_span(span: Span) -> tuple[str, bool]:
+    if not span.is_error:
+        return _judge(span.attributes.get("gen_ai.tool.call.result"), None)
+    raised = [
+        str(event.attributes.get("exception.message") or "") for event in span.events if event.name == "exception"
+    ]
+    said = next(filter(None, [*raised, span.message, str(span.attributes.get("error.type") or "")]), "failed")
+    return said[-_MOST_OF_RESULT:], True
 
 
 def _list_records(text: str) -> Iterator[Any]:
@@ -99,42 +178,60 @@ def _list_records(text: str) -> Iterator[Any]:
     yield from whole if isinstance(whole, list) else [whole]
 
 
-def _list_events(record: Any) -> Iterator[tuple[str, str, Any]]:
-    """Yield `(kind, key, content)`: a task, a call by its id, or the result of one."""
+def _list_events(record: Any) -> Iterator[Event]:
     if not isinstance(record, dict):
         return
-    inside = next((record[name] for name in ("message", "payload") if isinstance(record.get(name), dict)), None)
-    if inside is not None:
-        yield from _list_events(inside)
+    inside = [record[name] for name in ("message", "payload", "data") if isinstance(record.get(name), dict)][:1]
+    for one in inside or _list_messages_of_nodes(record):
+        yield from _list_events(one)
+    if inside:
         return
     yield from _read_part(record)
-    if record.get("role") == "tool":
-        yield "result", str(record.get("tool_call_id")), _judge(record.get("content"), None)
+    role = _ROLES.get(str(record.get("type")), record.get("role"))
+    if role == "tool":
+        yield "result", str(record.get("tool_call_id")), _judge(*_read_tool_message(record))
         return
-    yield from _list_openai_calls(record)
+    yield from _list_calls(record)
     content = record.get("content")
     for part in content if isinstance(content, list) else ():
         yield from _read_part(part)
-    if record.get("role") == "user" and (words := _read_text(content).strip()) and not words.startswith("<"):
+    if role == "user" and (words := _read_text(content).strip()) and not words.startswith("<"):
         yield "task", "", words.splitlines()[0][:_MOST_OF_TASK]
 
 
-def _list_openai_calls(record: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _list_messages_of_nodes(record: dict[str, Any]) -> Iterator[Any]:
+    """Yield the messages of LangGraph's `stream_mode="updates"`: nodes by their names, each with what it adds to the state."""
+    for node in record.values():
+        messages = node.get("messages") if isinstance(node, dict) else None
+        yield from messages if isinstance(messages, list) else ()
+
+
+def _read_tool_message(record: dict[str, Any]) -> tuple[Any, bool | None]:
+    """Return what a tool said, and whether that is an error, as far as LangChain tells."""
+    status = str(record.get("status"))
+    return record.get("content"), status == "error" if status in {"error", "success"} else None
+
+
+def _list_calls(record: dict[str, Any]) -> Iterator[Event]:
     calls = record.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(call, dict):
+            continue
+        function = call.get("function")
         if isinstance(function, dict):
             yield "call", str(call.get("id")), (str(function.get("name")), _parse(function.get("arguments")))
+        elif "args" in call:
+            yield "call", str(call.get("id")), (str(call.get("name")), call["args"])
 
 
-def _read_part(part: Any) -> Iterator[tuple[str, str, Any]]:
+def _read_part(part: Any) -> Iterator[Event]:
     if not isinstance(part, dict):
         return
-    key = str(part.get("call_id") or part.get("tool_use_id") or part.get("id"))
-    if part.get("type") in _CALL_TYPES:
+    key, kind = str(part.get("call_id") or part.get("tool_use_id") or part.get("id")), str(part.get("type"))
+    if kind in _CALL_TYPES:
         given = part.get("input") if "input" in part else part.get("arguments")
         yield "call", key, (str(part.get("name")), _parse(given))
-    elif part.get("type") in _RESULT_TYPES:
+    elif kind in _RESULT_TYPES:
         said = part.get("content") if "content" in part else part.get("output")
         yield "result", key, _judge(said, part.get("is_error"))
 
