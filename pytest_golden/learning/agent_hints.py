@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.learning.lessons.lesson_wording import name_tool
-from pytest_golden.learning.lessons.model import SkillMemory
+from pytest_golden.learning.lessons.model import LessonKind, SkillMemory
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
 from pytest_golden.learning.lessons.recalling import may_be_shown, recall_lessons
 from pytest_golden.learning.lessons.store import iterate_by_words
@@ -121,7 +121,8 @@ def _hint_of_lesson(skill: SkillMemory, score: float, why: str) -> Hint:
         "what_worked": skill.what_worked,
     }
     because = f"\nWhy: {skill.say(_cut(skill.why))}" if skill.why else ""
-    return Hint(LESSON, f"{skill.say(_cut(skill.lesson))}{because}", score, why, evidence, skill.id, lesson=skill)
+    kind = WARNING if skill.kind == LessonKind.GIVEN_UP else LESSON
+    return Hint(kind, f"{skill.say(_cut(skill.lesson))}{because}", score, why, evidence, skill.id, lesson=skill)
 
 
 def _hint_of_plan(found: FoundPlan) -> Hint:

@@ -17,6 +17,7 @@ from pytest_golden.learning.agent_hints import Hint
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,6 +123,21 @@ def test_without_done_the_last_attempt_decides(memory: AgentMemory, path: Path) 
     told = {one.value["task_description"]: one.value for one in found if one is not None}
     assert [told[task]["success"] for task in ("one", "two", "three")] == [True, False, True]
     assert told["two"]["error_message"] == "bad rows"
+
+
+def test_what_was_given_up_is_a_warning(memory: AgentMemory) -> None:
+    with memory.task("Repair the orders") as task:
+        for number in range(3):
+            task.attempt("bash", {"command": "pytest"}, error="KeyError: 'amount'")
+            task.attempt("edit", {"file_path": "orders.py", "old_string": f"{number}", "new_string": "x"}, "done")
+        task.done(False)
+    assert task.wait(PATIENCE_SECONDS)
+    with memory.task("Send the report of April") as task:
+        (hint,) = task.hints_for("KeyError: 'price'", tool="bash")
+        assert (hint.kind, str(hint).partition("\n")[0]) == (
+            "warning",
+            "When `bash` fails with KeyError, edits of `orders.py` did not help 3 times: look elsewhere first",
+        )
 
 
 @pytest.mark.parametrize("shown", [{"approved": False}, {"rejected": True}, {"superseded_by": "lesson_x"}])

@@ -246,6 +246,13 @@ def _word_edit(case: _Case) -> str:
     )
 
 
+def _word_given_up(case: _Case) -> str:
+    files = list(dict.fromkeys(PurePosixPath(edit["file"]).name for edit in case.evidence["tried"] if edit["file"]))
+    named = _join([_quote_name(file) or "a file" for file in files[:_MOST_NAMES]], " and ")
+    tried = f"edits of {named}" if files else "what was tried"
+    return f"When {case.failed} fails{case.cause}, {tried} did not help {case.evidence['failures']} times: look elsewhere first"
+
+
 def _word_replacement(edits: Sequence[Mapping[str, Any]]) -> str:
     """Return what a single edit of one line replaced; empty for a larger one, and for what belongs to one task."""
     if len(edits) != 1:
@@ -286,6 +293,7 @@ _WORDINGS: Mapping[LessonKind, Callable[[_Case], str]] = {
     LessonKind.REPLAN_SUCCESS: _word_replan,
     LessonKind.FAILED_AFTER_REPLAN: _word_failed_plans,
     LessonKind.EDIT_FIX: _word_edit,
+    LessonKind.GIVEN_UP: _word_given_up,
 }
 
 

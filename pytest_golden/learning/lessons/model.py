@@ -19,7 +19,7 @@ from pytest_golden.values.shape import Shape, VersionedShape
 
 
 class LessonKind(StrEnum):
-    """The origin of a lesson: one of the six patterns in attempts, the gate's history, or a person's correction."""
+    """The origin of a lesson: one of the seven patterns in attempts, the gate's history, or a person's correction."""
 
     TOOL_SUBSTITUTION = "tool_substitution"
     PARAMETER_CORRECTION = "parameter_correction"
@@ -27,6 +27,7 @@ class LessonKind(StrEnum):
     REPLAN_SUCCESS = "replan_success"
     FAILED_AFTER_REPLAN = "failed_after_replan"
     EDIT_FIX = "edit_fix"
+    GIVEN_UP = "given_up"
     PROJECT_FIX = "project_fix"
     CORRECTION = "correction"
 

@@ -1,4 +1,4 @@
-"""Find six patterns in the attempts of an agent, each with its redacted evidence. Pure.
+"""Find seven patterns in the attempts of an agent, each with its redacted evidence. Pure.
 
 A failure gives one pattern: a lack of the environment, or else an edit after which the same call worked, or else a wrong argument,
 or else the tool that worked instead. Plans are judged separately. Two tools that both worked, and a call that failed and then
@@ -21,12 +21,12 @@ from pytest_golden.redaction.redactor import Redactor, redact
 from pytest_golden.values.shape import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_golden.learning.lessons.quality import Limit
 
 _MOST_OF_ERROR, _MOST_OF_ARGUMENT = 20_000, 500
-_SEVERAL, _MOST_EDITS = 2, 5
+_SEVERAL, _GIVEN_UP, _MOST_EDITS = 2, 3, 5
 # A later success did not replace the failed call.
 _MOST_LATER = 200
 
@@ -38,7 +38,8 @@ def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
     `{file, diff}`, `check` the arguments of the call. `tool_substitution`: a tool failed, and the next one that worked is another. `parameter_correction`: the same tool worked
     with other arguments; `changed_arguments` is `{name: {"from": ..., "to": ...}}`, without `from` for an added and without
     `to` for a removed argument. `environmental_constraint`: the error names what is missing (`constraint`, `subject`); it wins
-    over a substitution. `replan_success`: two or more failures, and then a new plan that succeeded; `failed_after_replan`: the
+    over a substitution. `given_up`: a call failed three times with the same error, whatever was edited between, and never worked; `tried`
+    is a list of `{file, diff}`. `replan_success`: two or more failures, and then a new plan that succeeded; `failed_after_replan`: the
     new plan failed, too.
 
     Raises:
@@ -56,6 +57,7 @@ def find_patterns(attempts: Iterable[Attempt]) -> tuple[LessonPattern, ...]:
         if not one.attempt.success
     ]
     found = [pattern for pattern in explained if pattern is not None]
+    found += _find_given_up(made)
     found += [LessonPattern(kind, evidence) for kind, evidence in plans]
     each = tuple({_identify(pattern): pattern for pattern in reversed(found)}.values())[::-1]
     if not each:
@@ -110,6 +112,24 @@ def _find_fixing_edits(one: _Made, later: Sequence[_Made]) -> list[dict[str, str
         elif is_next:
             edits |= dict.fromkeys(other.edits)
     return []
+
+
+def _find_given_up(made: Sequence[_Made]) -> Iterator[LessonPattern]:
+    """Yield the calls that kept failing with one error in spite of edits, up to the end."""
+    calls: dict[tuple[str, str], list[int]] = {}
+    for number, one in enumerate(made):
+        calls.setdefault((one.attempt.tool, one.stripped), []).append(number)
+    for numbers in calls.values():
+        last = made[numbers[-1]].attempt
+        failed: list[int] = []
+        for number in reversed(numbers):
+            if made[number].attempt.success or _sign(made[number].attempt) != _sign(last):
+                break
+            failed.append(number)
+        edits = dict.fromkeys(edit for one in made[failed[-1] : failed[0]] for edit in one.edits) if failed else {}
+        if len(failed) >= _GIVEN_UP and edits and (last.error_message or "").strip():
+            tried = [edit._asdict() for edit in edits][:_MOST_EDITS]
+            yield LessonPattern(LessonKind.GIVEN_UP, {**_evidence(last, None), "failures": len(failed), "tried": tried})
 
 
 def _sign(attempt: Attempt) -> str:
@@ -256,7 +276,7 @@ def _identify(pattern: LessonPattern) -> str:
         return _write([pattern.kind, evidence["constraint"], evidence["subject"] or evidence["failed_tool"]])
     tools = [evidence.get(name) for name in ("failed_tool", "worked_tool", "constraint", "subject")]
     changed = sorted(evidence.get("changed_arguments", ()))
-    changed += [edit["file"] for edit in evidence.get("edits", ())]
+    changed += [edit["file"] for edit in (*evidence.get("edits", ()), *evidence.get("tried", ()))]
     return _write([pattern.kind, tools, error_signature(evidence.get("error", "")), changed])
 
 

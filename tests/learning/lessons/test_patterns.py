@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_golden.learning.lessons.lesson_wording import learn_from_attempts
 from pytest_golden.learning.lessons.model import Attempt, LessonPattern
 from pytest_golden.learning.lessons.patterns import find_patterns
 from pytest_golden.learning.lessons.quality import Constraint, find_limit
@@ -259,3 +261,35 @@ def test_what_is_no_attempt_is_refused(foreign: Any) -> None:
 def test_error_of_one_long_word_is_read_in_no_time(word: str) -> None:
     with without_hanging():
         find_limit(word * 20_000)
+
+
+EDITED: dict[str, Any] = {"file_path": "shop/orders.py", "old_string": "a", "new_string": "b"}
+BOOM, OTHER = "KeyError: 'amount'", "TypeError: no"
+
+
+@pytest.mark.parametrize(
+    ("attempts", "is_given_up"),
+    [
+        ([failed("pytest", BOOM), worked("Edit", **EDITED), failed("pytest", BOOM), failed("pytest", BOOM)], True),
+        ([failed("pytest", BOOM), failed("pytest", BOOM), failed("pytest", BOOM)], False),
+        ([failed("pytest", BOOM), worked("Edit", **EDITED), failed("pytest", BOOM)], False),
+        ([*[failed("pytest", BOOM), worked("Edit", **EDITED)] * 3, worked("pytest")], False),
+        ([*[failed("pytest", BOOM), worked("Edit", **EDITED)] * 3, failed("pytest", OTHER)], False),
+        ([worked("pytest"), *[failed("pytest", BOOM), worked("Edit", **EDITED)] * 3], True),
+        ([failed("pytest", None), worked("Edit", **EDITED), failed("pytest", None), failed("pytest", None)], False),
+        ([worked("Edit", **EDITED), *[failed("pytest", BOOM)] * 3], False),
+    ],
+)
+def test_a_call_that_kept_failing_in_spite_of_edits_was_given_up(attempts: list[Attempt], *, is_given_up: bool) -> None:
+    found = [pattern for pattern in find_patterns(attempts) if pattern.kind == "given_up"]
+    assert len(found) == is_given_up
+    for pattern in found:
+        assert pattern.evidence["failures"] == 3
+        assert [(edit["file"], edit["diff"]) for edit in pattern.evidence["tried"]] == [("shop/orders.py", "-a\n+b")]
+    skills = asyncio.run(learn_from_attempts(attempts, task="repair the orders"))
+    told = [skill.lesson for skill in skills if skill.kind == "given_up"]
+    assert (
+        told
+        == ["When `pytest` fails with KeyError, edits of `orders.py` did not help 3 times: look elsewhere first"]
+        * is_given_up
+    )
