@@ -32,7 +32,7 @@ _MOST_SOURCES, _MOST_BYTES, _MOST_CHANGES, _MOST_FILES_OF_CHANGE, _MOST_ASKED = 
 _LONGEST_SECONDS, _LONGEST_SUBJECT = 10, 80
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-_SHORTEST_WORD, _SHORTEST_ASKED, _MOST_PARTS = 3, 5, 20
+_SHORTEST_WORD, _SHORTEST_ASKED, _MOST_PARTS, _MOST_TESTS = 3, 5, 20, 20
 _BETWEEN_PATHS = re.compile(r"[\s'\"`(),:;\[\]<>=|]+")
 # A function, a class or a macro of dbt is a piece of its own, and so is what stands before the first.
 _PIECE = re.compile(r"^(?=[ \t]*(?:async )?(?:def|class) |@|\{%-? ?(?:macro|test) )", re.MULTILINE)
@@ -86,8 +86,8 @@ class Ranking(NamedTuple):
 
     @property
     def shown(self) -> tuple[Suspect, ...]:
-        """Return the first three; none if they are hardly likelier than others."""
-        return self.suspects[:MOST_SUSPECTS] if self.lead >= LEAST_LEAD else ()
+        """Return those of the first three that something speaks for; none if they are hardly likelier than others."""
+        return tuple(one for one in self.suspects[:MOST_SUSPECTS] if one.why) if self.lead >= LEAST_LEAD else ()
 
 
 class Failure(NamedTuple):
@@ -207,7 +207,7 @@ def read_failure(text: str, tracked: Collection[str], read: Callable[[str], str]
     The text of a test that it names by its file and its function counts as the failure's own.
     """
     named = frozenset(_find_named(text, tracked))
-    tests = tuple(sorted(path for path in named if is_test_file(path)))
+    tests = tuple(sorted(path for path in named if is_test_file(path)))[:_MOST_TESTS]
     words, imports = count_words(text), set[str]()
     functions = set(_IDENTIFIER.findall(text))
     for path in tests:
@@ -268,18 +268,18 @@ def rank_suspects(
             possible += weight
             for path in sources:
                 scores[path] += weight * values.get(path, 0.0) / most
-    closest = max((path for path in words if words[path] > 0), key=lambda path: words[path], default=None)
+    most_of_words = max(words.values(), default=0.0)
     ranked = [
         Suspect(
             path,
             round(scores[path] / possible, 4) if possible else 0.0,
-            tuple(_explain(path, failure, of_tests.get(path, {}), is_closest=path == closest)),
+            tuple(_explain(path, failure, of_tests.get(path, {}), words[path] / (most_of_words or 1.0))),
         )
         for path in sorted(sources, key=lambda path: (-scores[path], path))
     ]
     lead = ranked[0].score - (ranked[MOST_SUSPECTS].score if len(ranked) > MOST_SUSPECTS else 0.0) if ranked else 0.0
     enough = _ENOUGH * math.log(2 + sum(map(len, sources.values())))
-    return Ranking(tuple(ranked), lead * min(1.0, max(words.values(), default=0.0) / enough))
+    return Ranking(tuple(ranked), lead * min(1.0, most_of_words / enough))
 
 
 class _Together(NamedTuple):
@@ -342,11 +342,11 @@ def _name_module(path: str) -> str:
     return path.removeprefix("src/").rpartition(".")[0].replace("/", ".").removesuffix(".__init__")
 
 
-def _explain(path: str, failure: Failure, together: Mapping[str, _Together], *, is_closest: bool) -> Iterator[str]:
+def _explain(path: str, failure: Failure, together: Mapping[str, _Together], nearness: float) -> Iterator[str]:
     if path in failure.named:
         yield "the failure names it"
-    if is_closest:
-        yield "its words are the closest to the failure's"
+    if nearness > 0:
+        yield "its words are the closest to the failure's" if nearness == 1 else "it has words of the failure"
     for test, found in sorted(together.items(), key=lambda one: -_rate(one[1]))[:1]:
         yield f"{found.both} of {found.all} changes of {test} changed it too"
     if _name_module(path) in failure.imports:
