@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -158,6 +159,21 @@ def test_a_run_that_another_time_fails_is_repeated_without(golden: Golden, order
     assert found["rules"][0]["rules"] == {"key": ["id"], "ignore_columns": ["at"]}
     told = " ".join(golden("calibrate", "orders").out.split())
     assert "all runs had the real time: with another one (libfaketime) it did not pass: exit code 3" in told
+
+
+@pytest.mark.skipif(find_faketime() is None, reason="needs libfaketime")
+def test_a_file_that_is_named_by_the_second_gets_no_clock(golden: Golden, folder: Path) -> None:
+    # With one, its name would be the same as long as the machine is as fast.
+    (folder / "report.py").write_text(
+        "import datetime, pathlib\n"
+        "place = pathlib.Path(f'runs/{datetime.datetime.now():%Y-%m-%d/at_%H-%M-%S}.csv')\n"
+        "place.parent.mkdir(parents=True)\n"
+        "place.write_text('id\\n1\\n')\n"
+        "pathlib.Path('orders.csv').write_text('id\\n1\\n')\n"
+    )
+    assert golden("init", "--from", f"{sys.executable} report.py").code == 0
+    (project,) = load_manifest(folder / "golden_projects.yaml").projects
+    assert (project.clock, "orders.csv" in [output.path for output in project.outputs]) == (None, True)
 
 
 @pytest.mark.skipif(find_faketime() is None, reason="needs libfaketime")
