@@ -98,7 +98,7 @@ def try_pipeline(drafted: DraftedProject, folder: Path, view: str) -> DraftedPro
         with_file = _keep_tables(drafted, tried, folder)
         if with_file is not None:
             again = _try_drafted(with_file, folder, view)
-            if again.failed is None:
+            if again.failed is None and _wrote_database(again):
                 drafted, tried = with_file, again
     except GoldenError as error:
         return replace(drafted, told=(*drafted.told, f"no outputs: {error}"))
@@ -119,13 +119,16 @@ def _try_drafted(drafted: DraftedProject, folder: Path, view: str) -> ProjectCal
 def _keep_tables(drafted: DraftedProject, tried: ProjectCalibration, folder: Path) -> DraftedProject | None:
     """Return the draft with its tables in a file, if its engine can do that and a run that passed has written no database."""
     runner = _find_runner(tried.project, folder)
-    written = {*tried.results[0].write_set.created, *tried.results[0].write_set.changed}
-    if runner is None or not runner.keep_tables or tried.results[0].status is not ResultStatus.PASSED:
-        return None
-    if any(map(is_database_name, written)):
+    has_passed = tried.results[0].status is ResultStatus.PASSED
+    if runner is None or not runner.keep_tables or not has_passed or _wrote_database(tried):
         return None
     told = "it keeps its tables in memory, where nothing can compare them: `set_env` puts them into a file"
     return replace(drafted, keys={**drafted.keys, "set_env": dict(runner.keep_tables)}, told=(*drafted.told, told))
+
+
+def _wrote_database(tried: ProjectCalibration) -> bool:
+    write_set = tried.results[0].write_set
+    return any(is_database_name(path) for path in (*write_set.created, *write_set.changed))
 
 
 def _headline(result: GoldenProjectResult) -> str:

@@ -121,12 +121,15 @@ def _find_given_up(made: Sequence[_Made]) -> Iterator[LessonPattern]:
         calls.setdefault((one.attempt.tool, one.stripped), []).append(number)
     for numbers in calls.values():
         last = made[numbers[-1]].attempt
+        if last.success or len(numbers) < _GIVEN_UP:
+            continue
+        sign = _sign(last)
         failed: list[int] = []
         for number in reversed(numbers):
-            if made[number].attempt.success or _sign(made[number].attempt) != _sign(last):
+            if made[number].attempt.success or _sign(made[number].attempt) != sign:
                 break
             failed.append(number)
-        edits = dict.fromkeys(edit for one in made[failed[-1] : failed[0]] for edit in one.edits) if failed else {}
+        edits = dict.fromkeys(edit for one in made[failed[-1] : failed[0]] for edit in one.edits)
         if len(failed) >= _GIVEN_UP and edits and (last.error_message or "").strip():
             tried = [edit._asdict() for edit in edits][:_MOST_EDITS]
             yield LessonPattern(LessonKind.GIVEN_UP, {**_evidence(last, None), "failures": len(failed), "tried": tried})
