@@ -163,6 +163,8 @@ class MemoryStore:
     def search_memories(self, namespace: Iterable[str], query: str, limit: int = 10) -> tuple[MemoryHit, ...]:
         """Find the memories that contain any word of the query, best first; newest versions only.
 
+        If none has any of its words, those with a word that begins with one of at least four letters: `authentic` finds `authentication`.
+
         Lessons that may not be shown, because they wait for approval or were rejected, are left out.
 
         Args:
@@ -178,7 +180,7 @@ class MemoryStore:
         asked = limit
         with self._store.read() as connection:
             while True:
-                hits = rows.search(connection, prefix, query, asked)
+                hits = rows.search(connection, prefix, query, asked, or_beginnings=True)
                 shown = [hit for hit in hits if not is_hidden(hit.memory)]
                 if len(shown) >= limit or len(hits) < asked:
                     return tuple(shown[:limit])

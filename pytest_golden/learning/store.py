@@ -225,16 +225,24 @@ def iterate_kind(
         yield from (found[number] for number in numbers if number in found)
 
 
-def search(connection: Connection, prefix: Iterable[str], query: str, limit: int) -> tuple[MemoryHit, ...]:
-    """Return the newest versions that contain any word of the query, best first."""
-    return tuple(iterate_search(connection, prefix, query, limit, at_once=limit))
+def search(
+    connection: Connection, prefix: Iterable[str], query: str, limit: int, *, or_beginnings: bool = False
+) -> tuple[MemoryHit, ...]:
+    """Return the newest versions that contain any word of the query, best first; `or_beginnings` as in `find_memories`."""
+    return tuple(iterate_search(connection, prefix, query, limit, at_once=limit, or_beginnings=or_beginnings))
 
 
 def iterate_search(
-    connection: Connection, prefix: Iterable[str], query: str, limit: int, *, at_once: int
+    connection: Connection,
+    prefix: Iterable[str],
+    query: str,
+    limit: int,
+    *,
+    at_once: int,
+    or_beginnings: bool = False,
 ) -> Iterator[MemoryHit]:
     """Yield the same memories, reading `at_once` of them at a time, and only as many as are consumed."""
-    found = find_memories(connection, query, tuple(prefix), limit)
+    found = find_memories(connection, query, tuple(prefix), limit, or_beginnings=or_beginnings)
     for start in range(0, len(found), at_once):
         scores = dict(found[start : start + at_once])
         read = find_by_numbers(connection, scores)

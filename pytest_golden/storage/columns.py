@@ -135,12 +135,15 @@ def find_words(text: str, *, keep_all: bool = False) -> list[str]:
 
 def write_term(word: str) -> str:
     """Write a word in FTS5's language."""
-    return f'"{word}"*' if begins_pairs(word) else f'"{word}"'
+    return f'"{word.removesuffix("*")}"*' if is_beginning(word) else f'"{word}"'
 
 
-def begins_pairs(word: str) -> bool:
-    """Tell whether a word of a query is one letter of a script without blanks, which matches the pairs that begin with it."""
-    return len(word) == 1 and _RUN.match(word) is not None
+def is_beginning(word: str) -> bool:
+    """Tell whether a word of a query stands for all that begin with it.
+
+    Those are words with `*` at their end, and a single letter of a script without blanks, which matches the pairs that begin with it.
+    """
+    return word.endswith("*") or (len(word) == 1 and _RUN.match(word) is not None)
 
 
 def fold(word: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import BigInteger, bindparam, delete, text
 from sqlalchemy.exc import DatabaseError
 
-from pytest_golden.storage.columns import begins_pairs, find_words, fold, namespace_range, separate, write_term
+from pytest_golden.storage.columns import find_words, fold, is_beginning, namespace_range, separate, write_term
 from pytest_golden.storage.engine import find_driver, is_index_damage
 from pytest_golden.storage.schema import memory_vectors
 
@@ -40,6 +40,7 @@ SELECT number, words FROM memories WHERE words IS NOT NULL AND number > :last OR
 _DROP_VECTOR = delete(memory_vectors).where(memory_vectors.c.number == bindparam("the_number", type_=BigInteger()))
 _INDEXED_AT_ONCE = 2_000
 _MOST_WORDS = 12
+_SHORTEST_BEGINNING = 4
 _MOST_COMMON_WORDS = 2
 
 
@@ -87,16 +88,26 @@ def count_indexed(connection: Connection) -> int:
 
 
 def find_memories(
-    connection: Connection, query: str, prefix: Iterable[str], limit: int, *, bounds: SearchBounds | None = None
+    connection: Connection,
+    query: str,
+    prefix: Iterable[str],
+    limit: int,
+    *,
+    bounds: SearchBounds | None = None,
+    or_beginnings: bool = False,
 ) -> list[tuple[int, float]]:
     """Find memories that contain any word of the query: their numbers with a score, best first.
 
-    Only namespaces that begin with the whole elements of `prefix` are searched. Among equal scores the newest comes first.
+    With `or_beginnings`, if no memory has any of them, words that begin with one do: `authentic` finds `authentication`. Only namespaces that begin with the whole elements of `prefix` are searched. Among equal scores the newest comes first.
     """
     span = namespace_range(prefix)
     index = choose_index(connection)
     bounds = bounds or (_BOUNDS if connection.dialect.name == "sqlite" else _BOUNDS_ON_SERVER)
-    rare, common = _choose_words(connection, index, find_words(query), bounds)
+    words = find_words(query)
+    rare, common = _choose_words(connection, index, words, bounds)
+    if or_beginnings and not (rare or common):
+        beginnings = [f"{word}*" for word in words if len(word) >= _SHORTEST_BEGINNING]
+        rare, common = _choose_words(connection, index, beginnings, bounds)
     if limit < 1 or not (rare or common):
         return []
     if span is not None and _is_small(connection, span, bounds.small):
@@ -372,7 +383,7 @@ class _TsvectorIndex:
 
 def _find_common(connection: Connection, words: Iterable[str], most: int) -> set[str]:
     """Return the words that statistics say are in so many memories, without counting."""
-    each = {_cut(word): word for word in words if not begins_pairs(word)}
+    each = {_cut(word): word for word in words if not is_beginning(word)}
     known = connection.execute(_KNOWN_AS_COMMON, {"words": list(each), "most": most}).scalars()
     return {each[element] for element in known}
 
@@ -410,7 +421,7 @@ def _write_match_on_server(words: Iterable[str], place: str = "") -> str:
 
 
 def _write_term_on_server(word: str) -> str:
-    return f"'{_cut(word)}':*" if begins_pairs(word) else f"'{_cut(word)}'"
+    return f"'{_cut(word.removesuffix('*'))}':*" if is_beginning(word) else f"'{_cut(word)}'"
 
 
 def _write_place(place: str) -> str:

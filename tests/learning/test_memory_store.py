@@ -120,6 +120,29 @@ def test_search_finds_any_word_in_the_newest_versions_below_a_prefix(memories: M
     assert keys((), " ") == keys((), "*") == set()
 
 
+@BOTH
+def test_a_word_that_nothing_has_finds_those_that_begin_with_it(store: Store) -> None:
+    memories = MemoryStore(store)
+    for key, text in {
+        "a": "the authentication fails",
+        "b": "authors of orders",
+        "c": "Überweisung",
+        "d": "auth",
+    }.items():
+        memories.save_memory(("notes",), key, {"text": text})
+
+    def find(query: str) -> list[str]:
+        return sorted(hit.memory.key for hit in memories.search_memories((), query))
+
+    assert find("authentic") == ["a"]
+    assert find("AUTHENTIC orders") == ["b"]
+    assert find("autho authen") == ["a", "b"]
+    assert find("überw") == ["c"]
+    assert find("auth") == ["d"]
+    assert find("aut") == find("thentication") == []
+    assert find("authen* OR") == find("authentic*ity") == ["a"]
+
+
 @pytest.mark.parametrize("limit", [0, -1, True, "3"])
 def test_limit_of_a_search_is_one_or_more(memories: MemoryStore, limit: Any) -> None:
     with pytest.raises(ValueError, match="limit must be"):
