@@ -83,8 +83,7 @@ def test_tables_that_an_engine_keeps_in_memory_are_put_into_a_file(
         patch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
         tried = try_pipeline(DraftedProject("shop", "config.yaml", "sqlmesh", "found"), folder, "auto")
     assert [(one.path, one.tables) for one in tried.outputs] == [(output, ("*",))]
-    assert [told for told in tried.told if "memory" in told] == [told for told in tried.told if said and said in told]
-    assert len(tried.told) == bool(said)
+    assert [told.startswith(said) for told in tried.told] == [True] * bool(said)
     (project,) = parse_manifest(write_draft([tried]), "golden_projects.yaml", folder).projects
     assert bool(project.set_env) is bool(said)
 

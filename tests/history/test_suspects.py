@@ -96,7 +96,7 @@ def test_the_earlier_fix_with_most_of_the_failures_words_is_told(shop: Path) -> 
         write(shop, "shop/orders.py", f"{ORDERS}# again {number}\n")
         commit(shop, subject)
     said = find_suspects(shop, FAILING)[0].why[-1]
-    assert re.fullmatch(r"mended before, on \d{4}-\d\d-\d\d by [0-9a-f]{7,}: 'Fix the digits of a price.*'", said)
+    assert re.fullmatch(r"an earlier change, on \d{4}-\d\d-\d\d by [0-9a-f]{7,}: 'Fix the digits of a price.*'", said)
     assert "hunter2" not in said
     assert "\x1b" not in said
 
