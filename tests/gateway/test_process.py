@@ -163,6 +163,8 @@ def test_daemons_are_gone_when_the_run_is(start: Callable[..., Exit], tmp_path: 
 def test_interrupt_stops_the_pipeline_and_not_the_supervisor(start: Callable[..., Exit], tmp_path: Path) -> None:
     def interrupt() -> None:
         wait_until((tmp_path / "ready").exists)
+        # By then the main thread waits for the pipeline: before, the interrupt would be this test's own.
+        time.sleep(TRAPS_ARE_SET)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
