@@ -1,6 +1,6 @@
 """`golden recall`: what is known about a failure, a task, or changed files that broke projects before. Runs nothing.
 
-TEXT is the message of a failure, or words from it. The same failure is recognized despite other numbers, times, paths
+TEXT is the message of a failure, or words from it; it can be asked together with --task and --diff. The same failure is recognized despite other numbers, times, paths
 and quoted values. Everything else is found by words. The results of the last gate run are known once it has learned from them.
 In a git checkout it also names the files that are probably at fault, where that is sure enough; the more so if TEXT names a test.
 
@@ -30,7 +30,8 @@ from pytest_golden.regression.wording import count_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from rich.console import Console
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from pytest_golden.learning.seen_before import SeenBefore
     from pytest_golden.storage.store import Store
 
+    # An answer as JSON, and what shows it as text.
+    _Answer = tuple[dict[str, Any], Callable[[Console], None]]
 
 _DEFAULT_LIMIT, _MOST = 5, 200
 # The command writes only that a lesson was shown, which is not worth a long wait.
@@ -55,31 +58,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--diff",
         metavar="REF",
-        help="Instead of TEXT: show which golden projects broke when files changed that differ from this ref.",
+        help="Show which golden projects broke when files changed that differ from this ref.",
     )
-    parser.add_argument(
-        "--task", metavar="TEXT", help="Instead of TEXT: what earlier work says about a task like this."
-    )
+    parser.add_argument("--task", metavar="TEXT", help="Show what earlier work says about a task like this.")
     parser.add_argument("--project", metavar="NAME", help="Only this golden project.")
     options.add_limit_option(parser, _DEFAULT_LIMIT, "The most results of each kind")
     options.add_options(parser, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show what is known about the failure, with `--task` about a task, or with `--diff` about the changes."""
-    asked = [
-        name for name in ("TEXT", "--task", "--diff") if getattr(arguments, name.strip("-").lower()) not in ([], None)
-    ]
-    if len(asked) > 1:
-        raise SettingsError(f"{' and '.join(asked)} are {len(asked)} questions: give one of them")
-    if arguments.diff is not None:
-        return _foresee(arguments)
+    """Show what is known about the failure, with `--task` about a task, and with `--diff` about the changes."""
+    answers = []
+    if arguments.text:
+        answers.append(_tell_failure(arguments))
     if arguments.task is not None:
-        return _tell_task(arguments)
+        answers.append(_tell_task(arguments))
+    if arguments.diff is not None:
+        answers.append(_foresee(arguments))
+    if not answers:
+        raise SettingsError("TEXT is blank: give a failure's message, or words of it; or ask with --task or --diff REF")
+    told = {name: value for plain, _ in answers for name, value in plain.items()}
+
+    def show(console: Console) -> None:
+        for _, show_one in answers:
+            show_one(console)
+
+    return answer(arguments, told, show)
+
+
+def _tell_failure(arguments: argparse.Namespace) -> _Answer:
+    """Tell what is known of a failure, and the files at fault."""
     limit = options.read_limit(arguments.limit, _MOST)
     text = " ".join(arguments.text)
     if not text.strip():
-        raise SettingsError("TEXT is blank: give a failure's message, or words of it; or ask with --diff REF")
+        raise SettingsError("TEXT is blank: give a failure's message, or words of it; or ask with --task or --diff REF")
     suspects = _find_suspects(arguments, text)
     try:
         known = _recall(arguments, text, limit)
@@ -89,13 +101,14 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         known = Recollection((), (), ())
     told = {"text": redact(text), **known.to_dict(), "suspects": [one.to_dict() for one in suspects]}
-    return answer(arguments, told, lambda console: _show_known(console, known, suspects))
+    return told, lambda console: _show_known(console, known, suspects)
 
 
 def _recall(arguments: argparse.Namespace, text: str, limit: int) -> Recollection:
     """Return what the store knows about a failure."""
     with options.open_store(arguments, busy_seconds=_BUSY_SECONDS) as store:
-        known = recall_memories(store, text, project=arguments.project, limit=limit)
+        root = _find_workspace(arguments)[0]
+        known = recall_memories(store, text, project=arguments.project, limit=limit, root=root)
         if arguments.project is not None and not known.seen and not known.memories:
             _refuse_unknown(arguments, store)
     return known
@@ -109,16 +122,17 @@ def _find_suspects(arguments: argparse.Namespace, text: str) -> tuple[Suspect, .
         return ()
 
 
-def _tell_task(arguments: argparse.Namespace) -> int:
-    """Show the hints for `--task`: three at most."""
+def _tell_task(arguments: argparse.Namespace) -> _Answer:
+    """Give the hints for `--task`: three at most."""
     task = str(arguments.task)
     if not task.strip():
         raise SettingsError("--task is blank: say what is to be done")
     limit = min(options.read_limit(arguments.limit, _MOST), MOST_HINTS)
     with options.open_store(arguments, busy_seconds=_BUSY_SECONDS) as store, store.read() as connection:
-        hints = find_hints(connection, task=task, project=arguments.project, limit=limit)
-    shown = {"task": redact(task), "hints": [hint.to_dict() for hint in hints]}
-    return answer(arguments, shown, lambda console: _show_hints(console, hints))
+        root = _find_workspace(arguments)[0]
+        hints = find_hints(connection, task=task, project=arguments.project, limit=limit, root=root)
+    told = {"task": redact(task), "hints": [hint.to_dict() for hint in hints]}
+    return told, lambda console: _show_hints(console, hints)
 
 
 def _show_hints(console: Console, hints: Sequence[Hint]) -> None:
@@ -162,7 +176,7 @@ def _show_lesson(console: Console, recalled: Recalled) -> None:
     first, *more = tell_lesson(recalled.lesson)
     alike = "" if recalled.why == RecallReason.SIGNATURE else "reads alike: "
     console.print(styled(f"{alike}{first}", "bold green"))
-    for line in (*more, recalled.lesson.why):
+    for line in (*more, recalled.lesson.why, f"stale: {recalled.stale}" if recalled.stale else ""):
         if line.strip():
             print_indented(console, line.strip(), 2)
     console.print(styled(f"  {recalled.lesson.id}", "dim"))
@@ -196,8 +210,8 @@ def _describe_memory(hit: MemoryHit) -> str:
     return f"{hit.memory.updated_at:%Y-%m-%d} {value['task_description']}: {ending}"
 
 
-def _foresee(arguments: argparse.Namespace) -> int:
-    """Show which golden projects broke before when the files changed that now differ from `--diff`."""
+def _foresee(arguments: argparse.Namespace) -> _Answer:
+    """Tell which golden projects broke before when the files changed that now differ from `--diff`."""
     ref = str(arguments.diff)
     if not ref.strip() or ref.startswith("-"):
         raise SettingsError(f"--diff {ref!r} is no git ref: give a branch, a tag or a commit")
@@ -210,7 +224,7 @@ def _foresee(arguments: argparse.Namespace) -> int:
             told = foresee(store, folder, ref, projects=wanted)
         except GoldenError as error:
             raise SettingsError(f"--diff {ref}: {error}") from None
-    return answer(arguments, told.to_dict(), lambda console: _show_foresight(console, told))
+    return told.to_dict(), lambda console: _show_foresight(console, told)
 
 
 def _find_workspace(arguments: argparse.Namespace) -> tuple[Path, tuple[str, ...] | None]:

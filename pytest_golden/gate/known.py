@@ -53,18 +53,25 @@ def find_known_lessons(
         return ()
     # If no lesson matches the message, one may match other output.
     for text in (result.error_message, result.output_summary):
-        recalled = _recall(store, text or "", result.name, entry_id, keeps=keeps)
+        recalled = _recall(store, text or "", result.name, entry_id, root, keeps=keeps)
         if recalled:
-            told = ((one, tell_lesson(one.lesson, result.name, find_committed(root, one.lesson))) for one in recalled)
+            told = ((one, _tell_recalled(one, result.name, root)) for one in recalled)
             return tuple({"kind": "lesson", "lines": list(lines), **one.to_dict()} for one, lines in told)
     return ()
 
 
-def _recall(store: Store, text: str, project: str, entry_id: str, *, keeps: bool) -> Sequence[Recalled]:
+def _recall(
+    store: Store, text: str, project: str, entry_id: str, root: Path | None, *, keeps: bool
+) -> Sequence[Recalled]:
     if keeps:
-        return Lessons(store).recall(text, project=project, limit=_MOST_LESSONS, entry_id=entry_id)
+        return Lessons(store).recall(text, project=project, limit=_MOST_LESSONS, entry_id=entry_id, root=root)
     with store.read() as connection:
-        return recall_lessons(connection, text, project=project, limit=_MOST_LESSONS)
+        return recall_lessons(connection, text, project=project, limit=_MOST_LESSONS, root=root)
+
+
+def _tell_recalled(recalled: Recalled, project: str, root: Path | None) -> tuple[str, ...]:
+    told = tell_lesson(recalled.lesson, project, find_committed(root, recalled.lesson))
+    return (*told, f"stale: {recalled.stale}") if recalled.stale else told
 
 
 def find_committed(root: Path | None, skill: SkillMemory) -> Commit | None:

@@ -15,13 +15,15 @@ from pytest_golden.learning.lessons.lesson_wording import name_tool
 from pytest_golden.learning.lessons.model import LessonKind, SkillMemory
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
 from pytest_golden.learning.lessons.recalling import may_be_shown, recall_lessons
+from pytest_golden.learning.lessons.staleness import find_moved
 from pytest_golden.learning.lessons.store import iterate_by_words
 from pytest_golden.learning.plans import LEAST_LIKENESS, find_plans, measure_task_likeness
 from pytest_golden.trajectory.insight.figures import wilson_interval
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from pathlib import Path
 
     from sqlalchemy import Connection
 
@@ -65,7 +67,7 @@ def find_hints(
     agent: str | None = None,
     project: str | None = None,
     limit: int = MOST_HINTS,
-    find_change: Callable[[SkillMemory], str] | None = None,
+    root: Path | None = None,
 ) -> tuple[Hint, ...]:
     """Find what is known of an error, and of work like a task, best first.
 
@@ -77,7 +79,8 @@ def find_hints(
         agent: whose plans come first; lessons of all agents are shown.
         project: lessons learned in this golden project come first among those that fit equally well.
         limit: the most hints to return.
-        find_change: tells what a lesson cites and has changed since; such a lesson comes after all others.
+        root: the folder that is worked in: a lesson of which the files or the versions have changed there is marked as stale, and
+            comes after all others.
     """
     found: list[Hint] = []
     if error is not None:
@@ -86,8 +89,8 @@ def find_hints(
     if task is not None and task.strip():
         found += _find_lessons(connection, task)
         found += (_hint_of_plan(one) for one in find_plans(connection, task, agent))
-    if find_change is not None:
-        found = [_mark(hint, find_change) for hint in found]
+    if root is not None:
+        found = [_mark(hint, root, error or "") for hint in found]
     best: dict[str, Hint] = {}
     for hint in sorted(found, key=lambda hint: _rank(hint, tool)):
         if hint.lesson is None or hint.lesson.harm_count <= hint.lesson.success_count:
@@ -95,8 +98,8 @@ def find_hints(
     return tuple(islice(best.values(), limit))
 
 
-def _mark(hint: Hint, find_change: Callable[[SkillMemory], str]) -> Hint:
-    changed = "" if hint.lesson is None else find_change(hint.lesson)
+def _mark(hint: Hint, root: Path, error: str) -> Hint:
+    changed = "" if hint.lesson is None else find_moved(hint.lesson.evidence, root, error)
     return hint if not changed else replace(hint, stale=changed, advice=f"Stale, {changed}: {hint.advice}")
 
 

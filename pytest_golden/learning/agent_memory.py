@@ -19,10 +19,10 @@ from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError, SettingsError, StorageError
 from pytest_golden.learning import outcomes
 from pytest_golden.learning.agent_hints import Hint, find_hints
-from pytest_golden.learning.lessons.edits import find_moved
 from pytest_golden.learning.lessons.lesson_wording import learn_by_rules
 from pytest_golden.learning.lessons.model import Attempt, LessonSource, Recalled, RecallReason
 from pytest_golden.learning.lessons.service import add_lesson, settle
+from pytest_golden.learning.lessons.staleness import find_moved_edit, find_packages
 from pytest_golden.learning.lessons.store import find_lesson, put_recall
 from pytest_golden.learning.memories import MOST_TASK_CHARACTERS, draft_memory
 from pytest_golden.learning.memory_store import MemoryStore
@@ -62,8 +62,8 @@ class AgentMemory:
         store: a store or its memories, which remain the caller's, or the file or URL of one; None is the store that the gate uses in
             this folder.
         project: the golden project that the agent works on: lessons from it come first among those that fit equally well.
-        root: the folder that the agent works in; default: the present one. A lesson from there whose edited lines are gone is shown as
-            stale, after all others.
+        root: the folder that the agent works in; default: the present one. A lesson whose edited lines are gone from there, or that was
+            learned with another version of a package, is shown as stale, after all others.
         lessons_wait: lessons are shown only after a person has approved them, for agents that are not trusted.
 
     Raises:
@@ -131,7 +131,7 @@ class AgentMemory:
                         tool=tool,
                         agent=self.agent,
                         project=self.project,
-                        find_change=self._find_change,
+                        root=self.root,
                     )
             except Exception as problem:  # nothing may stop the agent
                 _log.warning("no hints: %s", redact(error_text(problem)))
@@ -170,11 +170,6 @@ class AgentMemory:
             _log.warning("what an agent did cannot be kept: %s", redact(error_text(problem)))
             return False
         return True
-
-    def _find_change(self, skill: SkillMemory) -> str:
-        """Tell what a lesson of this folder cites and has changed since; empty for lessons from elsewhere."""
-        is_from_here = skill.evidence.get("workspace") == str(self.root)
-        return find_moved(skill.evidence.get("edits", ()), self.root) if is_from_here else ""
 
     async def flush(self) -> None:
         """Wait until what was done so far is written, or has failed to be."""
@@ -349,10 +344,7 @@ class AgentTask:
             {"source": LessonSource.AGENT, "proposed_by": agent, "approved": False} if self._memory.lessons_wait else {}
         )
         for skill in learn_by_rules(self._attempts, self.description):
-            # Only what is there now can be seen to change.
-            is_there = "edits" in skill.evidence and not find_moved(skill.evidence["edits"], self._memory.root)
-            place = {"workspace": str(self._memory.root)} if is_there else {}
-            evidence = {**skill.evidence, **where, **place}
+            evidence = {**skill.evidence, **where, **self._find_ground(skill)}
             add_lesson(connection, skill.replace(evidence=evidence, **waits), agent, to_ms(now))
         for shown in self._list_settled(success):
             kept = find_lesson(connection, shown.hint.id)
@@ -362,6 +354,13 @@ class AgentTask:
                 recall = put_recall(connection, kept, recalled, to_ms(now), project=self._memory.project)
                 if shown.passed is not None:
                     settle(connection, recall, now, passed=shown.passed)
+
+    def _find_ground(self, skill: SkillMemory) -> dict[str, Any]:
+        """Return what a lesson rests on here. Only what is there now can be seen to change."""
+        root, error = self._memory.root, skill.evidence.get("error")
+        packages = find_packages(error, root) if error else {}
+        is_there = "edits" in skill.evidence and not find_moved_edit(skill.evidence["edits"], root)
+        return ({"packages": packages} if packages else {}) | ({"workspace": str(root)} if is_there or packages else {})
 
     def _list_settled(self, success: bool) -> tuple[_Shown, ...]:
         """Return each lesson that was shown once: what came next after an error counts more than how the task ended."""

@@ -23,6 +23,8 @@ from pytest_golden.values.checking import check_count
 from pytest_golden.values.shape import Shape, form, in_form
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sqlalchemy import Connection
 
     from pytest_golden.learning.lessons.likeness import ErrorFeatures
@@ -50,7 +52,9 @@ class Recollection(Shape):
         return (self.lessons[0].recall_id or None) if self.lessons else None
 
 
-def recall_memories(store: Store, text: str, *, project: str | None = None, limit: int = 5) -> Recollection:
+def recall_memories(
+    store: Store, text: str, *, project: str | None = None, limit: int = 5, root: Path | None = None
+) -> Recollection:
     """Find what is known of a failure by its text: the same failure by its signature, or similar ones.
 
     The store records that lessons were shown, if it can.
@@ -60,13 +64,14 @@ def recall_memories(store: Store, text: str, *, project: str | None = None, limi
         text: the failure's message, or any words of it.
         project: return only this project's failures and memories, and its lessons first.
         limit: the most of each kind; of lessons up to three.
+        root: the folder that is worked in: what has changed there makes a lesson stale.
 
     Raises:
         ValueError: the limit is below 1.
         StorageError: the store cannot be read.
     """
     check_count("limit", limit, least=1)
-    lessons = Lessons(store).recall(text, project=project, limit=min(limit, _MOST_LESSONS))
+    lessons = Lessons(store).recall(text, project=project, limit=min(limit, _MOST_LESSONS), root=root)
     with store.read() as connection:
         same = find_seen_before(connection, text, project=project, limit=limit)
         known = {(one.signature, one.project) for one in same}

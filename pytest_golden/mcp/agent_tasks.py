@@ -11,6 +11,7 @@ from pytest_golden.learning.agent_memory import AgentMemory, AgentTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from pytest_golden.storage.store import Store
 
@@ -25,14 +26,14 @@ class AgentTasks:
         self._open: dict[str, tuple[str, AgentMemory, AgentTask]] = {}
 
     def start(
-        self, store: Store, agent: str, description: str, files: Iterable[str], tools: Iterable[str]
+        self, store: Store, agent: str, root: Path, description: str, files: Iterable[str], tools: Iterable[str]
     ) -> tuple[str, AgentTask]:
-        """Begin a task; return its id and the task.
+        """Begin a task in the folder `root`; return its id and the task.
 
         Raises:
             ValueError: the description is blank.
         """
-        memory = AgentMemory(agent, store, lessons_wait=True)
+        memory = AgentMemory(agent, store, root=root, lessons_wait=True)
         task_id, task = new_id("task"), memory.task(description, files=files, tools=tools)
         with self._turn:
             self._open[task_id] = agent, memory, task

@@ -74,7 +74,7 @@ def start_task(place: Workplace, caller: Caller, given: tools.StartTask) -> dict
     """Begin a task of the caller."""
     _refuse_blank("description", given.description)
     task_id, task = place.tasks().start(
-        place.open(), caller.agent, given.description, given.files or (), given.tools or ()
+        place.open(), caller.agent, place.root, given.description, given.files or (), given.tools or ()
     )
     return {"task_id": task_id, "hints": [hint.to_dict() for hint in task.hints]}
 
@@ -117,7 +117,7 @@ def get_hints(place: Workplace, caller: Caller, given: tools.GetHints) -> dict[s
     if not (given.task or "").strip() and not (given.error or "").strip():
         raise ValueError("task and error are blank: say what is to be done, or what failed")
     with place.services().store.read() as connection:
-        hints = find_hints(connection, **given.model_dump(), agent=caller.agent)
+        hints = find_hints(connection, **given.model_dump(), agent=caller.agent, root=place.root)
     return {"hints": [hint.to_dict() for hint in hints]}
 
 
@@ -149,12 +149,12 @@ def recall(place: Workplace, _: Caller, given: tools.Recall) -> dict[str, Any]:
     services = place.services()
     if place.is_read_only:
         with services.store.read() as connection:
-            found = recall_lessons(connection, given.text, project=given.project, limit=given.limit)
+            found = recall_lessons(connection, given.text, project=given.project, limit=given.limit, root=place.root)
     else:
-        found = services.lessons.recall(given.text, project=given.project, limit=given.limit)
+        found = services.lessons.recall(given.text, project=given.project, limit=given.limit, root=place.root)
     recall_id = (found[0].recall_id or None) if found else None
     try:
-        suspects = find_suspects(place.manifest.parent, given.text)
+        suspects = find_suspects(place.root, given.text)
     except GoldenError:
         # Without git there is only what the store knows.
         suspects = ()

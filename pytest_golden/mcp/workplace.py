@@ -51,6 +51,11 @@ class Workplace:
         self._store: Store | None = None
         self._services: Services | None = None
 
+    @property
+    def root(self) -> Path:
+        """Return the folder that agents work in: that of the manifest."""
+        return self.manifest.parent
+
     def open(self) -> Store:
         """Open the store, if it is not open yet.
 

@@ -223,17 +223,25 @@ def test_task_is_answered_with_hints(golden: Golden, recorded: Path) -> None:
     assert golden("recall", "--task", "newsletter").out == "nothing is known about such a task\n"
 
 
+def test_several_questions_are_answered_together(golden: Golden, recorded: Path) -> None:
+    both = golden("recall", "a text", "--task", "newsletter")
+    assert (both.code, both.err) == (0, "")
+    assert both.out.splitlines() == ["nothing is known about this", "nothing is known about such a task"]
+    told = golden("recall", "a text", "--task", "newsletter", "--json").json
+    assert (told["text"], told["recalled"], told["task"], told["hints"]) == ("a text", [], "newsletter", [])
+    # What cannot be answered is no half answer.
+    ran = golden("recall", "a text", "--diff", "main")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--diff main: " in ran.err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
-    [
-        (["text", "--task", "x"], "TEXT and --task are 2 questions: give one of them"),
-        (["--task", "x", "--diff", "main"], "--task and --diff are 2 questions"),
-        (["--task", " "], "--task is blank"),
-    ],
+    [([], "TEXT is blank"), ([" "], "TEXT is blank"), (["text", "--task", " "], "--task is blank")],
 )
-def test_one_question_at_a_time(golden: Golden, recorded: Path, words: list[str], told: str) -> None:
+def test_a_blank_question_is_refused(golden: Golden, recorded: Path, words: list[str], told: str) -> None:
     ran = golden("recall", *words)
-    assert ran.code == 2
+    assert (ran.code, ran.out) == (2, "")
     assert told in ran.err
 
 

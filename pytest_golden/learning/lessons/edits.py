@@ -7,13 +7,11 @@ A command that changes something else, such as `chmod` or `git config`, counts a
 from __future__ import annotations
 
 import re
-import stat
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_golden.learning.lessons.model import Attempt
 
@@ -43,7 +41,6 @@ _CHANGES = re.compile(
     r"|(?:docker|podman)\s+(?:run|start|compose)|alembic\s+upgrade|dbt\s+(?:deps|seed))(?=\s|$)"
 )
 _NOT_OF_CALL = re.compile(r"(?<=\s)(?:-{1,2}[A-Za-z][\w-]*(?:=\S+)?(?=\s)|\d?>{1,2}&?\s*\S+)")
-_MOST_OF_FILE = 4 << 20
 _MOST_LINES, _MOST_OF_LINE, _MOST_READ, _MOST_READ_LINES, _MOST_OF_COMMAND = 12, 200, 20_000, 200, 2_000
 
 
@@ -57,38 +54,6 @@ class Edit(NamedTuple):
 def find_edits(attempt: Attempt) -> tuple[Edit, ...]:
     """Return what a call edited; nothing for a call that edits nothing."""
     return tuple(_list_edits(attempt.arguments))
-
-
-def find_moved(edits: Iterable[Mapping[str, Any]], root: Path) -> str:
-    """Tell which edited file is gone, or does not have the lines of the edit any more; empty if all do.
-
-    `edits` are those of a lesson's evidence. An agent has named the files: one that does not lie below `root`, or is no regular file of a
-    reasonable size, counts as gone.
-    """
-    for edit in edits:
-        lines = [line[1:].strip() for line in str(edit.get("diff", "")).splitlines() if line[:1] == "+"]
-        told = [line for line in lines if line and not line.endswith(" ...")]
-        file = str(edit.get("file", ""))
-        if not file or not told:
-            continue
-        text = _read_below(root, file)
-        if text is None:
-            return f"{file} is gone since"
-        if not any(line in text for line in told):
-            return f"{file} has changed there since"
-    return ""
-
-
-def _read_below(root: Path, file: str) -> str | None:
-    try:
-        place = (root / file).resolve()
-        found = place.stat()
-        is_read = (
-            place.is_relative_to(root.resolve()) and stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_OF_FILE
-        )
-        return place.read_text(encoding="utf-8", errors="replace") if is_read else None
-    except (OSError, ValueError, RuntimeError):  # it is gone, its name is none, or its links form a ring
-        return None
 
 
 def _list_edits(arguments: Mapping[str, Any]) -> Iterator[Edit]:

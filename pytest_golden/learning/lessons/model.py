@@ -163,12 +163,16 @@ class LessonVerdict(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Recalled(Shape):
-    """A lesson that applies to a failure. A higher score fits better; `settle(recall_id, passed)` records the result."""
+    """A lesson that applies to a failure. A higher score fits better; `settle(recall_id, passed)` records the result.
+
+    `stale` says what has changed since it was learned, where that was looked for; empty if nothing is seen to have.
+    """
 
     lesson: SkillMemory
     score: float
     why: RecallReason
     recall_id: str = ""
+    stale: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,14 @@ A lesson is found by the signature of the failure's cause, else by its words; th
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from pytest_golden.learning.lessons import likeness
 from pytest_golden.learning.lessons.model import Recalled, RecallReason, SkillMemory
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
+from pytest_golden.learning.lessons.staleness import find_moved
 from pytest_golden.learning.lessons.store import LESSONS, find_by_digest, iterate_by_words
 from pytest_golden.learning.memories import is_typed
 from pytest_golden.learning.signature import cause_of, cut_failure, digest_signature, find_origin
@@ -19,6 +21,7 @@ from pytest_golden.redaction.redactor import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from sqlalchemy import Connection
 
@@ -41,7 +44,13 @@ _MOST_CANDIDATES, _MOST_LOOKED_AT, _MOST_READ_CLOSELY, _MOST_QUERY_WORDS = 30, 4
 
 
 def recall_lessons(
-    connection: Connection, text: str, *, project: str | None = None, agent: str | None = None, limit: int = 3
+    connection: Connection,
+    text: str,
+    *,
+    project: str | None = None,
+    agent: str | None = None,
+    limit: int = 3,
+    root: Path | None = None,
 ) -> tuple[Recalled, ...]:
     """Find the lessons that apply to a failure, best first, each with a score from 0 to 1 and the reason.
 
@@ -51,6 +60,8 @@ def recall_lessons(
         project: lessons learned in this golden project come first among those that fit equally well.
         agent: search only this agent's lessons.
         limit: the most lessons to return.
+        root: the folder that is worked in: a lesson of which the files or the versions have changed there is marked as stale, and
+            comes after all others.
     """
     readable = cause_of(cut_failure(text))
     signatures = likeness.read_causes(readable, redact)
@@ -65,6 +76,8 @@ def recall_lessons(
     if not found:
         found = list(_find_typed(connection, readable, signatures, agent))
     best: dict[str, Recalled] = {}
+    if root is not None:
+        found = [replace(one, stale=find_moved(one.lesson.evidence, root, text)) for one in found]
     for one in sorted(found, key=lambda one: _rank(one, project)):
         best.setdefault(one.lesson.id, one)
     return tuple(best.values())[:limit]
@@ -171,6 +184,7 @@ def _rank(found: Recalled, project: str | None) -> tuple[float | bool, ...]:
     skill = found.lesson
     is_elsewhere = project is None or likeness.project_of(skill) != project
     return (
+        bool(found.stale),
         -found.score,
         is_elsewhere,
         -(skill.success_count - skill.harm_count),

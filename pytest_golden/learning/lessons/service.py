@@ -24,6 +24,7 @@ from pytest_golden.values.checking import check_any_text, check_count, check_fla
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
+    from pathlib import Path
     from typing import Any
 
     from sqlalchemy import Connection
@@ -132,6 +133,7 @@ class Lessons:
         agent: str | None = None,
         limit: int = 3,
         entry_id: str | None = None,
+        root: Path | None = None,
     ) -> tuple[Recalled, ...]:
         """Find the lessons that apply to a failure, best first, and record that they were shown, if the store can.
 
@@ -141,6 +143,7 @@ class Lessons:
             agent: search only this agent's lessons.
             limit: the most lessons to return.
             entry_id: the gate's entry that they are shown for.
+            root: the folder that is worked in: what has changed there makes a lesson stale, and it comes last.
 
         Raises:
             ValueError: the limit is below 1, or the text is not text.
@@ -149,7 +152,7 @@ class Lessons:
         check_any_text("text", text)
         project, agent, entry_id = (None if one is None else storable(one) for one in (project, agent, entry_id))
         with self._store.read() as connection:
-            found = recall_lessons(connection, text, project=project, agent=agent, limit=limit)
+            found = recall_lessons(connection, text, project=project, agent=agent, limit=limit, root=root)
         if not found:
             return ()
         try:
