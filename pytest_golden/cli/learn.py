@@ -83,7 +83,9 @@ def _learn_from_session(arguments: argparse.Namespace) -> int:
                 task = memory.task(told.description)
                 for call in told.calls:
                     task.attempt(*call)
-                task.done(told.calls[-1].error is None)
+                if told.correction:
+                    task.correction(told.correction)
+                task.done(told.calls[-1].error is None and not told.correction, told.correction)
                 if not task.wait(_MOST_SECONDS_FOR_A_TASK):
                     place = f"{store.where} is locked or cannot be written"
                     raise GoldenError(f"task {number} of {len(tasks)} was not kept, since {place}: try again")

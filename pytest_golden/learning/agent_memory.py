@@ -19,7 +19,7 @@ from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError, SettingsError, StorageError
 from pytest_golden.learning import outcomes
 from pytest_golden.learning.agent_hints import Hint, find_hints
-from pytest_golden.learning.lessons.lesson_wording import learn_by_rules
+from pytest_golden.learning.lessons.lesson_wording import learn_by_rules, word_correction
 from pytest_golden.learning.lessons.model import Attempt, LessonSource, Recalled, RecallReason
 from pytest_golden.learning.lessons.service import add_lesson, settle
 from pytest_golden.learning.lessons.staleness import find_moved_edit, find_packages
@@ -226,6 +226,7 @@ class AgentTask:
         self._memory = memory
         self._files, self._tools = files, tools
         self._attempts: list[Attempt] = []
+        self._corrections: list[str] = []
         self._shown: list[_Shown] = []
         self._started = monotonic_seconds()
         self._kept: Future[bool] | None = None
@@ -264,6 +265,14 @@ class AgentTask:
         self._attempts.append(made)
         for shown in self._shown:
             shown.settle_by(made)
+
+    def correction(self, words: str) -> None:
+        """Note what a person said against the work so far. It becomes a lesson that waits until somebody approves it.
+
+        Raises:
+            ValueError: it is not text, or is blank.
+        """
+        self._corrections.append(check_text("words", words)[:_MOST_OF_ERROR])
 
     def hints_for(self, error: object, tool: str | None = None) -> tuple[Hint, ...]:
         """Return what earlier work says about an error, an exception or a text: at most three, best first."""
@@ -346,6 +355,10 @@ class AgentTask:
         for skill in learn_by_rules(self._attempts, self.description):
             evidence = {**skill.evidence, **where, **self._find_ground(skill)}
             add_lesson(connection, skill.replace(evidence=evidence, **waits), agent, to_ms(now))
+        for said in self._corrections:
+            corrected = word_correction(said, self.description, agent)
+            if corrected is not None:
+                add_lesson(connection, corrected.replace(evidence=where), agent, to_ms(now))
         for shown in self._list_settled(success):
             kept = find_lesson(connection, shown.hint.id)
             if kept is not None:

@@ -1,7 +1,7 @@
 """Read what agents did from the files that they leave: messages of OpenAI, Anthropic and LangGraph, sessions of Claude Code and Codex, spans.
 
 A file is JSON (a list of messages, or a mapping with `messages`) or one JSON value in each line. A person's words begin a task; what
-follows are its calls. Of OpenTelemetry's spans, as a collector writes them to a file, each trace is a task.
+follows are its calls. Words of praise or correction are about the calls before. Of OpenTelemetry's spans, as a collector writes them to a file, each trace is a task.
 https://platform.openai.com/docs/guides/function-calling, https://docs.anthropic.com/en/docs/build-with-claude/tool-use,
 https://docs.langchain.com/oss/python/langgraph/streaming, https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-spans/
 """
@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.errors import GoldenError
+from pytest_golden.journal.model import SignalType
+from pytest_golden.journal.outside.human import human_signal
 from pytest_golden.trajectory.otel.spans import parse_json
 
 if TYPE_CHECKING:
@@ -49,10 +51,11 @@ class Call(NamedTuple):
 
 @dataclass(slots=True)
 class SessionTask:
-    """What a person asked for, in the first line of their words, and the calls that followed."""
+    """What a person asked for, in the first line of their words, the calls that followed, and what the person said against them."""
 
     description: str
     calls: list[Call] = field(default_factory=list)
+    correction: str = ""
 
 
 def read_session(path: Path) -> tuple[SessionTask, ...]:
@@ -82,7 +85,7 @@ def read_tasks(records: Iterable[Any]) -> tuple[SessionTask, ...]:
     waiting: dict[str, tuple[str, Any]] = {}
     for kind, key, one in _iterate_events(records):
         if kind == "task":
-            tasks.append(SessionTask(str(one)))
+            tasks.append(_continue(tasks[-1], str(one)))
         elif kind == "call":
             waiting[key] = one
         elif key in waiting:
@@ -90,6 +93,16 @@ def read_tasks(records: Iterable[Any]) -> tuple[SessionTask, ...]:
             said, is_error = one
             tasks[-1].calls.append(Call(tool, arguments, None if is_error else said, said if is_error else None))
     return tuple(task for task in tasks if task.calls)
+
+
+def _continue(last: SessionTask, words: str) -> SessionTask:
+    """Begin what a person asks for; after words against the last calls it is the same task once more."""
+    signal = human_signal(words) if last.calls else None
+    if signal is None:
+        return SessionTask(words)
+    if signal["signal_type"] == SignalType.CORRECTION:
+        last.correction = signal["summary"]
+    return SessionTask(last.description)
 
 
 def _iterate_events(records: Iterable[Any]) -> Iterator[Event]:

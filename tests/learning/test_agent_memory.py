@@ -171,6 +171,30 @@ def test_an_agents_lesson_waits_and_orders_are_data(memory: AgentMemory, path: P
             assert task.hints[0].evidence["by"] == "stranger"
 
 
+def test_what_a_person_said_against_the_work_is_a_lesson_that_waits(memory: AgentMemory, path: Path) -> None:
+    with memory.task("Round the prices of orders", files=["src/prices.py"]) as task:
+        task.attempt("edit", {"path": "src/prices.py", "content": "round(price)"}, "ok")
+        task.correction("round half up, as the invoices do;\npassword=hunter2")
+        # It says that something is wrong, and not what.
+        task.correction("not good")
+        task.done(False)
+    assert task.wait()
+    lesson = only_lesson(path)
+    assert (lesson.kind, lesson.approved, lesson.proposed_by) == ("correction", False, "fixer")
+    assert lesson.lesson.startswith("round half up, as the invoices do; password=")
+    assert "hunter2" not in lesson.lesson
+    assert (lesson.context, lesson.why) == ("Round the prices of orders", "a person corrected it")
+    assert lesson.evidence["files"] == ["src/prices.py"]
+    with memory.task("Round the prices of orders") as task:
+        assert [hint.kind for hint in task.hints] == ["warning"]
+        with pytest.raises(ValueError, match="words"):
+            task.correction(" ")
+    with MemoryStore.open(path) as memories:
+        Lessons(memories).approve(lesson.id, "ann")
+    with memory.task("Round the prices of orders") as task:
+        assert task.hints[0].advice.startswith('fixer says: "round half up')
+
+
 def test_a_store_that_is_locked_costs_no_agent_anything(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with AgentMemory("fixer", path) as memory:
         mend(memory)

@@ -188,6 +188,26 @@ def test_each_wish_of_a_person_is_a_task() -> None:
     assert len(first.calls) == len(second.calls) == 3
 
 
+def test_words_against_the_work_are_a_correction_and_the_task_goes_on() -> None:
+    messages: list[dict[str, Any]] = []
+    for number, words in enumerate(
+        ["Load the orders", "That's wrong: use the table orders_v2", "perfect, thanks", "Write the report", "wrong"]
+    ):
+        messages += [
+            {"role": "user", "content": words},
+            {"role": "assistant", "tool_calls": [{"id": f"c{number}", "function": {"name": "sql", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": "ok"},
+        ]
+    tasks = read_tasks(messages)
+    assert [(task.description, task.correction) for task in tasks] == [
+        ("Load the orders", "use the table orders_v2"),
+        ("Load the orders", ""),
+        ("Load the orders", ""),
+        ("Write the report", "wrong"),
+        ("Write the report", ""),
+    ]
+
+
 @pytest.mark.parametrize(
     "record",
     [

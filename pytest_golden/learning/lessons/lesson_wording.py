@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_OF_REASON = 500
 _MOST_OF_TASK, _MOST_OF_LINE, _MOST_OF_NAME, _MOST_OF_VALUE, _MOST_NAMES = 300, 200, 60, 40, 3
+# Of a person's correction, in characters, and in words: fewer say that something is wrong, but not what.
+_MOST_OF_CORRECTION, _FEWEST_OF_CORRECTION = 300, 3
 _MARK = "REDACTED"
 _CLASS = re.compile(
     r"\b(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Warning|Timeout|Interrupt|Exit|NotFound|Failure))\b"
@@ -105,6 +107,28 @@ def word_lesson(pattern: LessonPattern, task: str = "") -> SkillMemory:
         kind=pattern.kind,
         confidence=_rate(pattern.kind, evidence),
         evidence=evidence,
+    )
+
+
+def word_correction(said: str, task: str, agent: str) -> SkillMemory | None:
+    """Return the lesson of what a person said against an agent's work, which waits for approval; None for words that tell nothing.
+
+    The agent reports it, so the words are the agent's until somebody approves them.
+    """
+    words = " ".join(redact(said).split())
+    if len(words.split()) < _FEWEST_OF_CORRECTION:
+        return None
+    context = _shorten(" ".join(generalise(redact(task)).split()), _MOST_OF_TASK)
+    return SkillMemory(
+        lesson=_shorten(words, _MOST_OF_CORRECTION),
+        context=context,
+        what_failed=context,
+        why="a person corrected it",
+        kind=LessonKind.CORRECTION,
+        source=LessonSource.AGENT,
+        proposed_by=agent,
+        confidence=_LIKELY,
+        approved=False,
     )
 
 
