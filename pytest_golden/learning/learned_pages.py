@@ -13,7 +13,7 @@ from pytest_golden.learning.lessons import store as rows
 from pytest_golden.learning.lessons.recalling import SHOWN, STATES, describe_state
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.outcomes import EVERYBODY, OUTCOMES, PLANS
-from pytest_golden.learning.store import find_everywhere, iterate_search, list_newest_keys
+from pytest_golden.learning.store import find_by_keys, find_everywhere, iterate_search, list_newest_keys
 from pytest_golden.storage.columns import storable
 from pytest_golden.storage.paging import DEFAULT_ITEMS, Listed, Listing, Page, check_page_limit
 from pytest_golden.values.checking import check_text
@@ -151,6 +151,11 @@ class LearnedPages:
             (before,) = listing.read_cursor(cursor) or (None,)
             found = list_newest_keys(connection, namespace, before=before, limit=limit + 1)
         return listing.cut(found, limit, lambda memory: (memory.key,), ListedPlan)
+
+    def find_plans(self, plan_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of these ids that a plan has."""
+        with self._store.read() as connection:
+            return frozenset(one.key for one in find_by_keys(connection, (PLANS, EVERYBODY), tuple(plan_ids)))
 
     def get_plan(self, plan_id: str) -> PlanDetails:
         """Get the plan with this id.

@@ -210,12 +210,14 @@ def list_below_key(connection: Connection, namespace: Iterable[str], start: str,
 
 
 def iterate_kind(
-    connection: Connection, kind: str, agent: str | None, *, latest_first: bool = False
+    connection: Connection, kind: str, agent: str | None, *, latest_first: bool = False, without: str | None = None
 ) -> Iterator[Memory]:
-    """Yield the newest versions of all memories of a kind, of one agent or of all, in the order of storing."""
+    """Yield the newest versions of all memories of a kind, of one agent or of all (`without` one), in the order of storing."""
     if agent is None:
         low, high = namespace_range((kind,)) or ("", "")
         of_kind: Any = (memories.c.namespace >= low) & (memories.c.namespace < high)
+        if without is not None:
+            of_kind &= memories.c.namespace != write_namespace((kind, without))
     else:
         of_kind = memories.c.namespace == write_namespace((kind, agent))
     order = memories.c.number.desc() if latest_first else memories.c.number

@@ -27,6 +27,7 @@ from pytest_golden.journal.rules import check_free_name
 from pytest_golden.learning.learned_pages import CURRENT, LessonDetails, ListedLesson
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.recalling import SHOWN
+from pytest_golden.learning.outcome_summary import OutcomeSummary, sum_up_outcomes
 from pytest_golden.report.gate_report import make_encodable, recorded_report
 from pytest_golden.storage.paging import DEFAULT_ITEMS, MOST_ITEMS
 from pytest_golden.values.shape_model import model_of
@@ -339,6 +340,12 @@ def _refusing_parts() -> Iterator[None]:
 
 def _add_learning(router: _Router, site: Site) -> None:
     learned = site.services.learned
+
+    @router.one("/outcomes", OutcomeSummary, 400)
+    def sum_up_agents(agent: Word = None, since: Since = None) -> Any:
+        """Get how often agents succeeded, what failed again and again, and whether hints helped."""
+        began = None if since is None else review.parse_timestamp(since, utc_now())
+        return sum_up_outcomes(site.services.store, agent, began).to_dict()
 
     @router.page("/lessons", ListedLesson, "get_lesson")
     def list_lessons(

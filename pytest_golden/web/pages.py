@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import shlex
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pytest_golden.clock import utc_now
-from pytest_golden.errors import BaselineError
+from pytest_golden.errors import BaselineError, GoldenError
 from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.gate.waiting_outputs import check_clean, log_acceptance, open_waiting
 from pytest_golden.journal.model import Assessment, RoutedBy
 from pytest_golden.journal.review import ALL, FILTERS, parse_timestamp
 from pytest_golden.learning.learned_pages import CURRENT, LESSON_FILTERS
 from pytest_golden.learning.lessons.recalling import SHOWN
+from pytest_golden.learning.outcome_summary import sum_up_outcomes
+from pytest_golden.learning.training import export_preferences
 from pytest_golden.regression.model import OutputChange
 from pytest_golden.storage.paging import DEFAULT_ITEMS
 from pytest_golden.web.access import Refusal
@@ -55,6 +59,7 @@ _WORDS = tuple(word.value for word in (Assessment.SUCCESS, Assessment.PARTIAL, A
 _MOST_RESULTS = 200
 _SHOWN_RUNS = 100
 _ROWS_OF_PAGE = 20
+_CHUNK_BYTES = 1 << 16
 
 
 def list_routes(site: Site) -> Iterator[Route]:
@@ -65,6 +70,7 @@ def list_routes(site: Site) -> Iterator[Route]:
 
     for path, template, current, read in _PAGES:
         yield Route(path, partial(show, template=template, current=current, read=read))
+    yield Route("/agents/pairs.jsonl", partial(_download_pairs, site))
     for path, act in {
         "/journal/{entry}/assess": _assess,
         "/waiting/{name:path}/accept": _accept_outputs,
@@ -194,8 +200,46 @@ def _show_summary(services: Services, request: Request) -> dict[str, Any]:
         "agents": services.journal_pages.list_agents(limit=200).items,
         "agent": agent,
         "since": since or "",
-        "spans": SPANS if (since or "") in dict(SPANS) else (*SPANS, (since, since)),
+        "spans": _list_spans(since),
     }
+
+
+def _show_agents(services: Services, request: Request) -> dict[str, Any]:
+    agent, since = asked(request, "agent"), asked(request, "since")
+    began = None if since is None else parse_timestamp(since, utc_now())
+    summary = sum_up_outcomes(services.store, agent, began)
+    plans = {f"plan_{one.last_outcome_id}" for one in summary.failures}
+    return {
+        "summary": summary,
+        "stacks": stack_periods(summary.by_time),
+        "plans": services.learned.find_plans(plans),
+        "agent": agent,
+        "since": since or "",
+        "spans": _list_spans(since),
+    }
+
+
+def _download_pairs(site: Site, request: Request) -> Response:
+    check_person(request)
+    folder = TemporaryDirectory()
+    file = Path(folder.name) / "pairs.jsonl"
+    try:
+        export_preferences(site.services.store, file, asked(request, "agent"))
+    except GoldenError:
+        folder.cleanup()
+        raise
+
+    def stream() -> Iterator[bytes]:
+        with folder, file.open("rb") as opened:
+            while part := opened.read(_CHUNK_BYTES):
+                yield part
+
+    headers = {"Content-Disposition": 'attachment; filename="pairs.jsonl"'}
+    return StreamingResponse(stream(), media_type="application/x-ndjson", headers=headers)
+
+
+def _list_spans(since: str | None) -> tuple[tuple[str, str], ...]:
+    return SPANS if since is None or since in dict(SPANS) else (*SPANS, (since, since))
 
 
 def _list_lessons(services: Services, request: Request) -> dict[str, Any]:
@@ -244,6 +288,8 @@ _PAGES: tuple[tuple[str, str, str, Read], ...] = (
     ("/signals", "signals.html", "Signals", _list_signals),
     ("/signals/{signal}", "signal.html", "Signals", _show_signal),
     ("/waiting", "waiting.html", "Waiting", _list_waiting),
+    ("/agents", "agents.html", "Agents", _show_agents),
+    ("/outcomes", "agents.html", "Agents", _show_agents),
     ("/lessons", "lessons.html", "Lessons", _list_lessons),
     ("/lessons/{lesson}", "lesson.html", "Lessons", _show_lesson),
     ("/plans", "plans.html", "Plans", _list_plans),

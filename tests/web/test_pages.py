@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from pytest_golden.gateway.table_difference import (
     RenamedColumn,
     TableDifference,
 )
+from pytest_golden.learning.agent_memory import AgentMemory
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.outcome_logger import log_agent_outcome
@@ -311,6 +313,7 @@ def test_empty_pages_teach_what_they_are_for(client: TestClient) -> None:
     assert "Nothing is waited for" in client.get("/expectations").text
     assert "No news yet" in client.get("/signals").text
     assert "Nothing to sum up" in client.get("/summary").text
+    assert "No agent has logged a task" in client.get("/agents").text
     assert "Nothing fits" in client.get("/journal?agent=nobody").text
 
 
@@ -432,6 +435,25 @@ def test_summary_tells_rates_with_their_n(client: TestClient, entry: JournalEntr
         assert '<span class="figure">1</span> assessed' in page
 
 
+def test_agents_are_told_with_their_failures_and_hints(client: TestClient, services: Services) -> None:
+    with AgentMemory("<b>fixer</b>", services.store) as memory:
+        for success in (False, False, True):
+            with memory.task(f"Fix the <i>orders</i> {HOSTILE}") as task:
+                task.attempt("bash", {}, error=None if success else "KeyError: '<i>x</i>'")
+    page = client.get("/agents").text
+    assert ("&lt;b&gt;fixer" in page, "<b>fixer" in page, "<i>" in page) == (True, False, False)
+    assert '<span class="figure">33.3 %</span> succeeded' in page
+    assert "2 times" in page
+    (plan,) = re.findall(r'href="(/plans/plan_[^"]*)"', page.split("again and again")[2])
+    assert client.get(plan).status_code == 200
+    assert client.get("/outcomes?agent=nobody&since=7d").text.count("No agent has logged a task") == 1
+    answer = client.get("/agents/pairs.jsonl")
+    (pair,) = answer.text.splitlines()[:1]
+    assert answer.headers["content-disposition"] == 'attachment; filename="pairs.jsonl"'
+    assert (json.loads(pair)["chosen_reward"], client.get("/agents?since=x").status_code) == (1.0, 400)
+    assert client.get("/api/v1/outcomes").json()["n"] == 3
+
+
 def test_texts_of_strangers_are_shown_and_never_taken_for_html(client: TestClient, services: Services) -> None:
     begun = services.journal.log_intent(HOSTILE, "<i>", agent_id="<b>agent</b>", session_key="<u>")
     services.journal.log_outcome(begun.id, "failure", HOSTILE, actions=[HOSTILE, {"x": HOSTILE}])
@@ -450,6 +472,7 @@ def test_page_has_what_keyboards_and_readers_need(client: TestClient, entry: Jou
         ("/expectations", "Expectations"),
         ("/summary", "Summary"),
         ("/signals", "Signals"),
+        ("/agents", "Agents"),
     ):
         page = client.get(path).text
         assert page.count("<h1") == page.count("<main") == 1

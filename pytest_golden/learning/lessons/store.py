@@ -17,8 +17,8 @@ from pytest_golden.learning.lessons.likeness import list_digests, list_errors, p
 from pytest_golden.learning.lessons.model import LessonChange, SkillMemory
 from pytest_golden.learning.memories import draft_memory, words_of
 from pytest_golden.learning.signature import find_causes
-from pytest_golden.storage.columns import from_ms, storable
-from pytest_golden.storage.schema import lesson_recalls, lesson_signatures
+from pytest_golden.storage.columns import from_ms, namespace_range, read_namespace, storable
+from pytest_golden.storage.schema import lesson_recalls, lesson_signatures, memories
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
@@ -290,6 +290,32 @@ def count_recalls(connection: Connection, agent: str | None = None) -> dict[bool
     if agent is not None:
         query = query.where(lesson_recalls.c.agent == agent)
     return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def count_recalls_by_agent(connection: Connection, since: int | None) -> dict[str, dict[bool | None, int]]:
+    """Count the recalls of each agent's lessons since a time in milliseconds, by their results as `count_recalls` does."""
+    query = select(lesson_recalls.c.agent, lesson_recalls.c.passed, func.count())
+    query = query.group_by(lesson_recalls.c.agent, lesson_recalls.c.passed)
+    if since is not None:
+        query = query.where(lesson_recalls.c.created_at >= since)
+    counts: dict[str, dict[bool | None, int]] = {}
+    for agent, passed, count in connection.execute(query):
+        counts.setdefault(agent, {})[passed] = count
+    return counts
+
+
+def count_waiting(connection: Connection) -> dict[str, int]:
+    """Count the lessons of each agent that wait for a person."""
+    low, high = namespace_range((LESSONS,)) or ("", "")
+    namespace, value = memories.c.namespace, memories.c.value
+    query = (
+        select(namespace, func.count())
+        .where(namespace >= low, namespace < high, memories.c.is_newest.is_(True))
+        .where(value["approved"].as_boolean().is_(False), value["rejected"].as_boolean().is_(False))
+        .where(value["superseded_by"].as_string().is_(None))
+        .group_by(namespace)
+    )
+    return {read_namespace(found)[1]: count for found, count in connection.execute(query)}
 
 
 def _list_pairs(connection: Connection, low: str, high: str, limit: int) -> tuple[tuple[str, str], ...]:

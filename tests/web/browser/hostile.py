@@ -65,7 +65,17 @@ def seed_ill(folder: Path, *kinds: Ill) -> tuple[str, ...]:
     manifest.write_text(json.dumps({"golden_projects": [declared | {"network": False}]}))
     (folder / "orders.py").write_text("")
     (folder / ".golden").mkdir()
-    addresses = ["/", "/projects", "/projects/orders", "/journal", "/expectations", "/summary", "/signals", "/plans"]
+    addresses = [
+        "/",
+        "/projects",
+        "/projects/orders",
+        "/journal",
+        "/expectations",
+        "/summary",
+        "/signals",
+        "/agents",
+        "/plans",
+    ]
     with Store.open(folder / ".golden" / "golden.db") as store:
         services = Services.on(store, manifest)
         for ill in kinds:
