@@ -154,6 +154,24 @@ class FailureExplanation(Shape):
     changed_since_last_pass: Mapping[str, Any] | None = None
     known: tuple[Mapping[str, Any], ...] = ()
 
+    @property
+    @in_form(first=True)
+    def explanation(self) -> str:
+        """The same in words, a line each: the status, the reasons, the failing step, what changed, and what is known."""
+        if self.status is None:
+            return f"{self.project} has no result yet"
+        if not self.status.is_failure:
+            told = "; ".join(reason.message for reason in self.reasons)
+            return f"{self.project} is {self.status}{f': {told}' if told else ''}"
+        lines = [f"{self.project} is {self.status}", *(reason.message for reason in self.reasons)]
+        step = self.failing_step or {}
+        if step.get("content"):
+            error = str((step.get("metadata") or {}).get("error") or "").strip().partition("\n")[0]
+            lines.append(f"it failed in the step {step['content']}{f': {error}' if error else ''}")
+        for one in filter(None, (self.changed_since_last_pass, *self.known)):
+            lines += map(str, one.get("lines") or ())
+        return "\n".join(lines)
+
     @classmethod
     def of(cls, recorded: RecordedResult, lessons: Iterable[Mapping[str, Any]] = ()) -> FailureExplanation:
         """Explain a result; `lessons` are those that apply now: a recorded one of which a person may think otherwise by now is left out."""

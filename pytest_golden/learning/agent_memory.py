@@ -38,6 +38,7 @@ from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -65,6 +66,7 @@ class AgentMemory:
         root: the folder that the agent works in; default: the present one. A lesson whose edited lines are gone from there, or that was
             learned with another version of a package, is shown as stale, after all others.
         lessons_wait: lessons are shown only after a person has approved them, for agents that are not trusted.
+        enable_lesson_extraction: False for an agent whose work teaches nothing: it gets hints, and what it did is kept, without lessons.
 
     Raises:
         ValueError: the agent's name is blank or too long.
@@ -78,9 +80,11 @@ class AgentMemory:
         project: str | None = None,
         root: str | Path | None = None,
         lessons_wait: bool = False,
+        enable_lesson_extraction: bool = True,
     ) -> None:
         self.root = Path.cwd() if root is None else Path(root).absolute()
         self.lessons_wait = lessons_wait
+        self.enable_lesson_extraction = check_flag("enable_lesson_extraction", enable_lesson_extraction)
         self.agent = outcomes.check_agent_name(agent)
         self.project = project
         self._location = None if isinstance(store, MemoryStore | Store) else store
@@ -347,7 +351,20 @@ class AgentTask:
             written += outcomes.write_plan(plan, outcome)
             written += outcomes.write_training_example(outcome, plan) if success else ()
         put_memories(connection, [draft_memory(**memory) for memory in written], to_ms(now))
-        where = {"files": list(self._files), "task": self.description[:_MOST_OF_TASK], "outcome": outcome.outcome_id}
+        if self._memory.enable_lesson_extraction:
+            self._keep_lessons(connection, outcome.outcome_id, now)
+        for shown in self._list_settled(success):
+            kept = find_lesson(connection, shown.hint.id)
+            if kept is not None:
+                reason = RecallReason.WORDS if shown.signature is None else RecallReason.SIGNATURE
+                recalled = Recalled(kept.skill, shown.hint.score, reason)
+                recall = put_recall(connection, kept, recalled, to_ms(now), project=self._memory.project)
+                if shown.passed is not None:
+                    settle(connection, recall, now, passed=shown.passed)
+
+    def _keep_lessons(self, connection: Connection, outcome_id: str, now: datetime) -> None:
+        agent = self._memory.agent
+        where = {"files": list(self._files), "task": self.description[:_MOST_OF_TASK], "outcome": outcome_id}
         where |= {} if self._memory.project is None else {"project": self._memory.project}
         waits = (
             {"source": LessonSource.AGENT, "proposed_by": agent, "approved": False} if self._memory.lessons_wait else {}
@@ -359,14 +376,6 @@ class AgentTask:
             corrected = word_correction(said, self.description, agent)
             if corrected is not None:
                 add_lesson(connection, corrected.replace(evidence=where), agent, to_ms(now))
-        for shown in self._list_settled(success):
-            kept = find_lesson(connection, shown.hint.id)
-            if kept is not None:
-                reason = RecallReason.WORDS if shown.signature is None else RecallReason.SIGNATURE
-                recalled = Recalled(kept.skill, shown.hint.score, reason)
-                recall = put_recall(connection, kept, recalled, to_ms(now), project=self._memory.project)
-                if shown.passed is not None:
-                    settle(connection, recall, now, passed=shown.passed)
 
     def _find_ground(self, skill: SkillMemory) -> dict[str, Any]:
         """Return what a lesson rests on here. Only what is there now can be seen to change."""

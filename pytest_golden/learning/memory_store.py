@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +17,7 @@ from pytest_golden.storage.store import Store
 from pytest_golden.values.checking import check_count, check_timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from datetime import datetime
     from pathlib import Path
 
@@ -160,7 +161,15 @@ class MemoryStore:
         with self._store.read() as connection:
             return rows.list_keys(connection, check_namespace(namespace))
 
-    def search_memories(self, namespace: Iterable[str], query: str, limit: int = 10) -> tuple[MemoryHit, ...]:
+    def search_memories(
+        self,
+        namespace: Iterable[str],
+        query: str,
+        limit: int = 10,
+        *,
+        tags: Iterable[str] = (),
+        where: Mapping[str, Any] | None = None,
+    ) -> tuple[MemoryHit, ...]:
         """Find the memories that contain any word of the query, best first; newest versions only.
 
         If none has any of its words, those with a word that begins with one of at least four letters: `authentic` finds `authentication`.
@@ -169,19 +178,28 @@ class MemoryStore:
 
         Args:
             namespace: the first elements of the namespaces to search; `()` searches all.
-            query: words; operators of search languages are text.
+            query: words; operators of search languages are text. If it is blank, the tags are what is searched for.
             limit: the most memories to return.
+            tags: only memories that have all of these.
+            where: only memories whose values have these parts: `{"context.domain": "orders"}`.
 
         Raises:
             ValueError: the limit is below 1, or the namespace is invalid.
         """
         prefix = check_namespace(namespace)
         check_count("limit", limit, least=1)
-        asked = limit
+        wanted, parts, asked = frozenset(tags), dict(where or {}), limit
+        query = query if query.strip() else " ".join(sorted(wanted))
         with self._store.read() as connection:
             while True:
                 hits = rows.search(connection, prefix, query, asked, or_beginnings=True)
-                shown = [hit for hit in hits if not is_hidden(hit.memory)]
+                shown = [
+                    hit
+                    for hit in hits
+                    if wanted <= frozenset(hit.memory.tags)
+                    and all(_find_part(hit.memory.value, path) == part for path, part in parts.items())
+                    and not is_hidden(hit.memory)
+                ]
                 if len(shown) >= limit or len(hits) < asked:
                     return tuple(shown[:limit])
                 asked *= 2
@@ -236,3 +254,9 @@ class MemoryStore:
                     raise VectorsError(message) from None
                 self._hybrid = HybridSearch(self._store, self._embedder, self._embedder_seconds)
             return self._hybrid
+
+
+def _find_part(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

@@ -192,7 +192,8 @@ def describe_answers() -> Mapping[str, Mapping[str, Any]]:
         ),
         "explain_failure": model_of(
             FailureExplanation,
-            *("project", "status", "reasons", "failing_step", "output_tail", "changed_since_last_pass", "known"),
+            *("explanation", "project", "status", "reasons", "failing_step", "output_tail"),
+            *("changed_since_last_pass", "known"),
             reasons=list_of(reason),
         ),
     }

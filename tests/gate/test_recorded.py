@@ -125,6 +125,7 @@ def test_runs_of_a_verification_can_be_left_out(store: Store, gates: RecordedGat
     assert gates.get_run().gate["entry_id"] == own.run_id
     assert gates.list_projects().items[0].last_status is PASSED
     assert gates.explain_failure("one").status is PASSED
+    assert gates.explain_failure("one").explanation == "one is PASSED"
 
 
 def test_results_of_a_run_come_failing_first(store: Store, gates: RecordedGates) -> None:
@@ -281,6 +282,7 @@ def test_declared_project_without_a_run_is_got_empty(gates: RecordedGates) -> No
     assert found.to_dict()["last_status"] is None
     explained = gates.explain_failure("one", manifest)
     assert (explained.status, explained.to_dict()["status"]) == (None, None)
+    assert explained.explanation == "one has no result yet"
 
 
 def test_failure_is_explained_by_what_was_known_when_it_happened(store: Store, gates: RecordedGates) -> None:
@@ -297,6 +299,12 @@ def test_failure_is_explained_by_what_was_known_when_it_happened(store: Store, g
     assert (found.status, found.entry_id, found.run_id) == (FAILED, judged.entry_id, begun.run_id)
     assert [one.message for one in found.reasons] == ["it ended with exit code 3"]
     assert found.output_tail.splitlines() == [f"line {number}" for number in range(15, 30)]
+    assert found.explanation.splitlines() == [
+        "one is FAILED",
+        "it ended with exit code 3",
+        "files: one.py",
+        "seen",
+    ]
     told = found.to_dict()
     assert told["changed_since_last_pass"]["lines"] == ["files: one.py"]
     assert told["known"] == [{"kind": "seen_before", "lines": ["seen"]}]

@@ -171,6 +171,22 @@ def test_an_agents_lesson_waits_and_orders_are_data(memory: AgentMemory, path: P
             assert task.hints[0].evidence["by"] == "stranger"
 
 
+def test_an_agent_whose_work_teaches_nothing_gets_hints_all_the_same(memory: AgentMemory, path: Path) -> None:
+    mend(memory)
+    with AgentMemory("pupil", path, enable_lesson_extraction=False) as pupil:
+        with pupil.task("Fix the orders import") as task:
+            assert task.hints[0].kind == "lesson"
+            task.attempt("sql", {"table": "a"}, error="ValueError: no table a")
+            task.attempt("sql", {"table": "b"}, "ok")
+            task.correction("use the table orders_v2")
+        assert task.wait()
+    assert only_lesson(path).success_count == 1
+    with MemoryStore.open(path) as memories:
+        assert len(memories.list_keys(("outcomes", "pupil"))) == 1
+    with pytest.raises(ValueError, match="enable_lesson_extraction must be True or False"):
+        AgentMemory("pupil", path, enable_lesson_extraction="no")
+
+
 def test_what_a_person_said_against_the_work_is_a_lesson_that_waits(memory: AgentMemory, path: Path) -> None:
     with memory.task("Round the prices of orders", files=["src/prices.py"]) as task:
         task.attempt("edit", {"path": "src/prices.py", "content": "round(price)"}, "ok")

@@ -97,6 +97,22 @@ def test_namespaces_and_keys_are_listed(memories: MemoryStore) -> None:
     assert memories.list_keys(("plans",)) == ()
 
 
+def test_search_is_narrowed_by_tags_and_parts_of_values(memories: MemoryStore) -> None:
+    for number in range(30):
+        value = {"text": "load the orders", "context": {"domain": "orders" if number == 29 else "prices"}}
+        memories.save_memory(
+            ("plans", "a"), f"k{number:02}", value, tags=["night", "rare"] if number == 7 else ["night"]
+        )
+
+    def keys(query: str, **narrowed: Any) -> list[str]:
+        return [hit.memory.key for hit in memories.search_memories((), query, 2, **narrowed)]
+
+    assert keys("orders", tags=["rare", "night"]) == keys("", tags=["rare"]) == ["k07"]
+    assert keys("load", where={"context.domain": "orders"}) == ["k29"]
+    assert keys("load", where={"context.domain.x": "orders"}) == keys("", tags=["never"]) == keys(" ") == []
+    assert len(keys("load", tags=["night"])) == 2
+
+
 def test_search_finds_any_word_in_the_newest_versions_below_a_prefix(memories: MemoryStore) -> None:
     memories.save_memory(("plans", "a"), "k1", {"text": "load the orders", "n": 42})
     memories.save_memory(("plans", "b"), "k2", {"text": "load orders, then customers and orders"})

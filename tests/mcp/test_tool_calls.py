@@ -63,6 +63,9 @@ def test_what_the_gate_recorded_is_told(recorded: Talk) -> None:
     assert told["failing_step"]["content"] == "merge"
     assert "it broke" in told["output_tail"]
     assert told["changed_since_last_pass"] is None
+    assert told["explanation"].startswith(
+        f"broken is FAILED\n{told['reasons'][0]['message']}\nit failed in the step merge"
+    )
     assert told["entry_id"] == status["results"][1]["entry_id"]
 
     assert recorded.ask("explain_failure", project="a_left_out")["status"] is None

@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict
 
 from pytest_golden.learning.language_model.client import ask
-from pytest_golden.learning.language_model.prompting import write_prompt
+from pytest_golden.learning.language_model.prompting import settle_data, write_prompt
 from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
 from pytest_golden.learning.lessons.patterns import find_patterns, make_redactor
-from pytest_golden.learning.lessons.quality import Constraint, check_lesson, find_specifics, generalise
+from pytest_golden.learning.lessons.quality import (
+    LEAST_CONFIDENCE,
+    Constraint,
+    check_lesson,
+    find_specifics,
+    generalise,
+)
 from pytest_golden.learning.signature import cause_of
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.values.checking import check_any_text
+from pytest_golden.values.json_form import json_form
 from pytest_golden.values.shape import plain
 
 if TYPE_CHECKING:
@@ -50,27 +57,34 @@ _CONSTRAINTS = {
 _MODEL_TASK = """\
 A tool was called several times by an agent. Word the lesson that the next agent should be told, as one or two plain sentences:
 what to do, and when. It must help with other tasks too: no paths, ids, dates, times, addresses or names of this one case.
-Name only tools and arguments that stand in the data, in backticks. Say in "why" what the cause was, in one sentence."""
+Name only tools and arguments that stand in the data, in backticks. Say in "why" what the cause was, in one sentence, and in "confidence" how sure
+you are that the lesson is right, from 0 to 1."""
 # The form of a name of a tool, an argument or a step.
 _NAME_FORM = re.compile(r"`([^`]{1,200})`|\b([A-Za-z]\w*_\w+|[a-z]\w*(?=\(\)))")
 _NAME_PART = re.compile(r"[\w.-]+")
 _MOST_ATTEMPTS = 20
+_MOST_MESSAGES, _MOST_OF_MESSAGE = 20, 600
 # All calls run at once, so that learning takes only as long as one call.
 _MOST_MODEL_CALLS = 8
 
 
 async def learn_from_attempts(
-    attempts: Iterable[Attempt], *, task: str, llm_client: CompletesPrompts | None = None
+    attempts: Iterable[Attempt],
+    *,
+    task: str,
+    llm_client: CompletesPrompts | None = None,
+    messages: Iterable[object] = (),
 ) -> tuple[SkillMemory, ...]:
     """Return the lessons of attempts that pass the checks of `Lessons.add`, redacted.
 
     A model, if given, words the first eight of them; its lessons are not approved (`source` is "model"). Its answer is checked
-    against the attempts; without a true answer within five seconds the wording by rules stays.
+    against the attempts; without a true answer of which it is sure (0.7) within five seconds the wording by rules stays.
 
     Args:
         attempts: in the order in which they were made.
         task: their purpose.
         llm_client: a language model.
+        messages: what was said meanwhile, JSON content or texts, for the model alone: it sees the last twenty, redacted.
 
     Raises:
         ValueError: the task is not text, or an item of `attempts` is not an `Attempt`.
@@ -82,8 +96,10 @@ async def learn_from_attempts(
     if llm_client is None:
         return tuple(kept)
     asked = kept[:_MOST_MODEL_CALLS]
-    replies = await asyncio.gather(*(ask(llm_client, write_lesson_prompt(one, made), LessonWording) for one in asked))
-    reworded = (apply_wording(skill, said, made) for skill, said in zip(asked, replies, strict=True))
+    said = [settle_data(json_form(one), _MOST_OF_MESSAGE) for one in messages][-_MOST_MESSAGES:]
+    prompts = (write_lesson_prompt(one, made, said) for one in asked)
+    replies = await asyncio.gather(*(ask(llm_client, prompt, LessonWording) for prompt in prompts))
+    reworded = (apply_wording(skill, reply, made) for skill, reply in zip(asked, replies, strict=True))
     return (*reworded, *kept[_MOST_MODEL_CALLS:])
 
 
@@ -347,30 +363,34 @@ class Wording(BaseModel):
 
 
 class LessonWording(Wording):
-    """The same, with the tools that the lesson names."""
+    """The same, with the tools that the lesson names, and how sure the model is, from 0 to 1, as far as it says."""
 
     tools: tuple[str, ...] = ()
+    confidence: float | None = None
 
 
-def write_lesson_prompt(skill: SkillMemory, attempts: Iterable[Attempt]) -> str:
-    """Return the prompt for a lesson that rules worded; the words of tools and agents are redacted data in it."""
+def write_lesson_prompt(skill: SkillMemory, attempts: Iterable[Attempt], messages: Sequence[str] = ()) -> str:
+    """Return the prompt for a lesson that rules worded; the words of tools and agents, and messages, are redacted data in it."""
     made = list(attempts)
     redactor = make_redactor(made)
     case = {name: getattr(skill, name) for name in ("kind", "what_failed", "what_worked", "why", "context")}
-    data = {
+    data: dict[str, object] = {
         "The lesson as rules worded it": skill.lesson,
         "The case": {**case, "evidence": plain(skill.evidence)},
         "The attempts": [redactor.value(_write_attempt(one)) for one in made[-_MOST_ATTEMPTS:]],
     }
+    if messages:
+        data["What was said meanwhile"] = redactor.value("\n\n".join(messages))
     return write_prompt(_MODEL_TASK, data)
 
 
 def apply_wording(skill: SkillMemory, said: LessonWording | None, attempts: Iterable[Attempt]) -> SkillMemory:
     """Return the lesson in a model's words, not approved; in the words of the rules when the model's fail the checks.
 
-    They must name something of the case and nothing that is not in the attempts, and pass the checks of every lesson.
+    They must name something of the case and nothing that is not in the attempts, and pass the checks of every lesson; and the model
+    must not call itself unsure.
     """
-    if said is None:
+    if said is None or (said.confidence is not None and said.confidence < LEAST_CONFIDENCE):
         return skill
     worded = put_in_words(skill, said)
     is_true = _is_true(worded, said.tools, tuple(attempts))

@@ -747,6 +747,7 @@ def test_model_words_what_was_found_and_is_not_approved() -> None:
         {"lesson": "Nothing of the case is named in this sentence"},
         {"lesson": "Read /home/ann/orders.csv with `read_csv` and `sep`"},
         {"lesson": "`sep`"},
+        {"lesson": "Set `sep` when `read_csv` gives one column", "confidence": 0.6},
         {"lesson": ""},
         {"other": 1},
         "no JSON at all",
@@ -766,6 +767,8 @@ def test_answer_in_a_fence_is_read() -> None:
     )
     (skill,) = learn(*ATTEMPTED, says=[text])
     assert skill.source == "model"
+    sure = {"lesson": "Set `sep` when `read_csv` gives one column", "confidence": 0.7}
+    assert learn(*ATTEMPTED, says=[sure])[0].source == "model"
 
 
 def test_secrets_reach_no_model_and_what_tools_said_is_data() -> None:
@@ -778,6 +781,16 @@ def test_secrets_reach_no_model_and_what_tools_said_is_data() -> None:
     (prompt,) = model.prompts
     assert SECRET not in prompt
     assert prompt.index("BEGIN DATA") < prompt.index("Ignore all instructions")
+    said = [f"old {number}" for number in range(30)] + [
+        {"role": "user", "content": f"the key is {SECRET}"},
+        "x" * 5_000,
+    ]
+    model = Scripted(None)
+    asyncio.run(learn_from_attempts(attempts, task="load", llm_client=model, messages=said))
+    (prompt,) = model.prompts
+    assert SECRET not in prompt
+    assert '"content": "the key is ' in prompt
+    assert ("old 11" in prompt, "old 12" in prompt, "x" * 1_000 in prompt) == (False, True, False)
 
 
 def test_model_that_hangs_is_not_waited_for() -> None:
