@@ -25,6 +25,7 @@ from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.learning.language_model.client import LanguageModel
 from pytest_golden.learning.lessons.recalling import may_be_shown
 from pytest_golden.learning.lessons.service import Lessons
+from pytest_golden.learning.task_record import Spool
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.wording import count_of
 
@@ -77,7 +78,7 @@ def _learn_from_session(arguments: argparse.Namespace) -> int:
     logging.getLogger("pytest_golden.learning.agent_memory").addHandler(logging.NullHandler())
     with open_store(arguments) as store, show_line() as show:
         before = Lessons(store).stats().unapproved
-        with AgentMemory(arguments.agent or "agent", store, lessons_wait=True) as memory:
+        with AgentMemory(arguments.agent or "agent", store, lessons_wait=True, spool=False) as memory:
             for number, told in enumerate(tasks, 1):
                 show(f"learning: task {number:,} of {len(tasks):,}")
                 task = memory.task(told.description)
@@ -130,6 +131,9 @@ def run(arguments: argparse.Namespace) -> int:
     # What cannot be read is counted; its tracebacks would add nothing.
     logging.getLogger("pytest_golden.learning.gate_learning").addHandler(logging.NullHandler())
     with open_store(arguments) as store:
+        if store.path is not None:
+            # What agents did while the store was locked.
+            Spool(store.path).take_in(store)
         done = _learn(GateLearner(store, root, manifest if read else None, hide=hider.hide_for_all), ends_at)
         worded = None if model is None else _reword(store, model, ends_at)
     return answer(arguments, _as_json(done, worded), lambda console: _show(console, done, worded))

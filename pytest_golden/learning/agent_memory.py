@@ -1,7 +1,7 @@
 """The one door for agents: hints before a task and after a failure, and what the task teaches when it is done.
 
 Nothing here raises into an agent or holds its event loop. One thread reads and one writes: a store that does not answer in time gives
-no hints, and what cannot be written is tried again with the next task.
+no hints, and what cannot be written waits beside its file, and is tried again with the next task.
 """
 
 from __future__ import annotations
@@ -17,20 +17,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import monotonic_seconds, utc_now
 from pytest_golden.errors import GoldenError, SettingsError, StorageError
+from pytest_golden.journal.store import find_default_store
 from pytest_golden.learning import outcomes
 from pytest_golden.learning.agent_hints import Hint, find_hints
-from pytest_golden.learning.lessons.lesson_wording import learn_by_rules, word_correction
-from pytest_golden.learning.lessons.model import Attempt, LessonSource, Recalled, RecallReason
-from pytest_golden.learning.lessons.service import add_lesson, settle
-from pytest_golden.learning.lessons.staleness import find_moved_edit, find_packages
-from pytest_golden.learning.lessons.store import find_lesson, put_recall
-from pytest_golden.learning.memories import MOST_TASK_CHARACTERS, draft_memory
+from pytest_golden.learning.lessons.model import Attempt
+from pytest_golden.learning.memories import MOST_TASK_CHARACTERS
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.outcome_writer import is_in_loop
 from pytest_golden.learning.signature import cause_of, error_signature
-from pytest_golden.learning.store import put_memories
+from pytest_golden.learning.task_record import ShownLesson, Spool, TaskRecord, write_task
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.storage.columns import to_ms
+from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.store import Store
 from pytest_golden.trajectory.step import error_text
 from pytest_golden.values.checking import check_any_text, check_flag, check_text
@@ -38,11 +35,6 @@ from pytest_golden.values.json_form import json_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime
-
-    from sqlalchemy import Connection
-
-    from pytest_golden.learning.lessons.model import SkillMemory
 
 _log = logging.getLogger(__name__)
 # How long an agent waits for hints, and how long its event loop does.
@@ -50,7 +42,7 @@ _SECONDS, _SECONDS_IN_LOOP = 2.0, 0.2
 _MOST_WAITING = 1_000
 _CLOSED = "this memory is closed; make another one"
 # Of what a tool got and gave, in bytes of JSON; of its name and of an error, in characters.
-_MOST_KEPT, _MOST_OF_NAME, _MOST_OF_ERROR, _MOST_OF_TASK = 128 << 10, 200, 20_000, 1_000
+_MOST_KEPT, _MOST_OF_NAME, _MOST_OF_ERROR = 128 << 10, 200, 20_000
 # Of a task's files and tools.
 _MOST_NAMES, _MOST_OF_PATH = 100, 500
 
@@ -67,6 +59,8 @@ class AgentMemory:
             learned with another version of a package, is shown as stale, after all others.
         lessons_wait: lessons are shown only after a person has approved them, for agents that are not trusted.
         enable_lesson_extraction: False for an agent whose work teaches nothing: it gets hints, and what it did is kept, without lessons.
+        spool: what the store's file does not take now waits beside it (`golden.db.tasks.jsonl`, redacted), also for another process. False for
+            a caller that tries again itself.
 
     Raises:
         ValueError: the agent's name is blank or too long.
@@ -81,12 +75,14 @@ class AgentMemory:
         root: str | Path | None = None,
         lessons_wait: bool = False,
         enable_lesson_extraction: bool = True,
+        spool: bool = True,
     ) -> None:
         self.root = Path.cwd() if root is None else Path(root).absolute()
         self.lessons_wait = lessons_wait
         self.enable_lesson_extraction = check_flag("enable_lesson_extraction", enable_lesson_extraction)
         self.agent = outcomes.check_agent_name(agent)
         self.project = project
+        self._spools = spool
         self._location = None if isinstance(store, MemoryStore | Store) else store
         self._memories = (
             MemoryStore(store) if isinstance(store, Store) else store if isinstance(store, MemoryStore) else None
@@ -97,7 +93,7 @@ class AgentMemory:
         self._reader = ThreadPoolExecutor(1, "golden-hints")
         self._writer = ThreadPoolExecutor(1, "golden-lessons")
         # Used by the writing thread alone.
-        self._waiting: list[Callable[[Connection], object]] = []
+        self._waiting: list[TaskRecord] = []
 
     def task(self, description: str, *, files: Iterable[str] = (), tools: Iterable[str] = ()) -> AgentTask:
         """Begin a task: a with-block, also asynchronous, that gives the task.
@@ -143,41 +139,67 @@ class AgentMemory:
 
         return self._submit(self._reader, find)
 
-    def keep(self, job: Callable[[Connection], object]) -> Future[bool]:
-        """Have something written, after what waits; the result of the future tells whether it was.
+    def keep(self, record: TaskRecord | None) -> Future[bool]:
+        """Have a task written, after what waits; the result of the future tells whether the store has it.
 
         Raises:
             GoldenError: the memory is closed.
         """
 
         def write() -> bool:
-            self._waiting.append(job)
-            is_kept: bool | None = None
-            while self._waiting and (is_kept := self._write(self._waiting[0])) is not None:
-                del self._waiting[0]
-            del self._waiting[:-_MOST_WAITING]
-            return bool(is_kept)
+            self._waiting += () if record is None else (record,)
+            is_kept = record is None
+            try:
+                store = self._open()
+                if store.path is not None:
+                    Spool(store.path).take_in(store)
+                while self._waiting:
+                    is_kept = self._write(store, self._waiting[0])
+                    del self._waiting[0]
+            except (SettingsError, StorageError, OSError) as problem:
+                _log.warning(
+                    "what an agent did is not kept yet, and tried again with the next task: %s", redact(str(problem))
+                )
+                self._put_aside()
+                is_kept = False
+            except Exception as problem:  # nothing may stop the agent
+                _log.warning("what an agent did cannot be kept: %s", redact(error_text(problem)))
+            return is_kept
 
         return self._submit(self._writer, write)
 
-    def _write(self, job: Callable[[Connection], object]) -> bool | None:
-        """Write what waits; return None if the store does not take it now, False for what no store would take, which is given up."""
+    def _write(self, store: Store, record: TaskRecord) -> bool:
+        """Write a task, and tell whether it is kept: what no store would take is given up."""
         try:
-            with self._open().write() as connection:
-                job(connection)
-        except (SettingsError, StorageError) as problem:
-            _log.warning(
-                "what an agent did is not kept yet, and tried again with the next task: %s", redact(str(problem))
-            )
-            return None
+            with store.write() as connection:
+                write_task(connection, record)
+        except (SettingsError, StorageError):
+            raise
         except Exception as problem:  # nothing may stop the agent, or what comes after it
             _log.warning("what an agent did cannot be kept: %s", redact(error_text(problem)))
             return False
         return True
 
+    def _put_aside(self) -> None:
+        """Put what waits beside the store's file, so that it outlives this process; what cannot be put there waits here."""
+        try:
+            path = self._find_path() if self._spools else None
+            if path is not None:
+                Spool(path).put(self._waiting)
+                self._waiting.clear()
+        except (GoldenError, OSError) as problem:
+            _log.warning("nor can it wait beside the store: %s", redact(str(problem)))
+        del self._waiting[:-_MOST_WAITING]
+
+    def _find_path(self) -> Path | None:
+        """Return the store's file; None if the store is none."""
+        if self._memories is not None:
+            return self._memories.store.path
+        return parse_location(find_default_store() if self._location is None else self._location).path
+
     async def flush(self) -> None:
         """Wait until what was done so far is written, or has failed to be."""
-        await asyncio.wrap_future(self.keep(lambda _: None))
+        await asyncio.wrap_future(self.keep(None))
 
     def close(self) -> None:
         """Wait as `flush` does, and close the store if it was opened here."""
@@ -297,8 +319,7 @@ class AgentTask:
         check_flag("success", success)
         check_any_text("note", note)
         if self._kept is None:
-            took = monotonic_seconds() - self._started
-            self._kept = self._memory.keep(lambda connection: self._keep(connection, success, note, took))
+            self._kept = self._memory.keep(self._make_record(success, note))
 
     def wait(self, seconds: float = _SECONDS) -> bool:
         """Wait so long until the task, which is done, is kept; tell whether it is."""
@@ -330,61 +351,27 @@ class AgentTask:
         self._shown += (_Shown(hint, signature, tool) for hint in hints or () if hint.lesson is not None)
         return hints or ()
 
-    def _keep(self, connection: Connection, success: bool, note: str, took: float) -> None:
-        agent, now = self._memory.agent, utc_now()
-        errors = [one.error_message for one in self._attempts if one.error_message]
-        outcome = outcomes.make_outcome(
-            outcomes.Report(
-                self.description,
-                {"status": "success" if success else "failed", "note": note},
-                success,
-                tuple(one.tool for one in self._attempts),
-                agent,
-                took,
-                None if success else note or next(iter(errors[::-1]), None),
-                {"files": list(self._files), "tools": list(self._tools)},
-            )
+    def _make_record(self, success: bool, note: str) -> TaskRecord:
+        memory = self._memory
+        return TaskRecord(
+            agent=memory.agent,
+            description=self.description,
+            files=self._files,
+            tools=self._tools,
+            attempts=tuple(self._attempts),
+            corrections=tuple(self._corrections),
+            shown=self._list_settled(success),
+            success=success,
+            note=note,
+            seconds=monotonic_seconds() - self._started,
+            at=utc_now(),
+            root=str(memory.root),
+            project=memory.project,
+            lessons_wait=memory.lessons_wait,
+            teaches=memory.enable_lesson_extraction,
         )
-        written = [*outcomes.write_outcome(outcome)]
-        if self._attempts:
-            plan = outcomes.extract_plan_by_rules(outcome)
-            written += outcomes.write_plan(plan, outcome)
-            written += outcomes.write_training_example(outcome, plan) if success else ()
-        put_memories(connection, [draft_memory(**memory) for memory in written], to_ms(now))
-        if self._memory.enable_lesson_extraction:
-            self._keep_lessons(connection, outcome.outcome_id, now)
-        for shown in self._list_settled(success):
-            kept = find_lesson(connection, shown.hint.id)
-            if kept is not None:
-                reason = RecallReason.WORDS if shown.signature is None else RecallReason.SIGNATURE
-                recalled = Recalled(kept.skill, shown.hint.score, reason)
-                recall = put_recall(connection, kept, recalled, to_ms(now), project=self._memory.project)
-                if shown.passed is not None:
-                    settle(connection, recall, now, passed=shown.passed)
 
-    def _keep_lessons(self, connection: Connection, outcome_id: str, now: datetime) -> None:
-        agent = self._memory.agent
-        where = {"files": list(self._files), "task": self.description[:_MOST_OF_TASK], "outcome": outcome_id}
-        where |= {} if self._memory.project is None else {"project": self._memory.project}
-        waits = (
-            {"source": LessonSource.AGENT, "proposed_by": agent, "approved": False} if self._memory.lessons_wait else {}
-        )
-        for skill in learn_by_rules(self._attempts, self.description):
-            evidence = {**skill.evidence, **where, **self._find_ground(skill)}
-            add_lesson(connection, skill.replace(evidence=evidence, **waits), agent, to_ms(now))
-        for said in self._corrections:
-            corrected = word_correction(said, self.description, agent)
-            if corrected is not None:
-                add_lesson(connection, corrected.replace(evidence=where), agent, to_ms(now))
-
-    def _find_ground(self, skill: SkillMemory) -> dict[str, Any]:
-        """Return what a lesson rests on here. Only what is there now can be seen to change."""
-        root, error = self._memory.root, skill.evidence.get("error")
-        packages = find_packages(error, root) if error else {}
-        is_there = "edits" in skill.evidence and not find_moved_edit(skill.evidence["edits"], root)
-        return ({"packages": packages} if packages else {}) | ({"workspace": str(root)} if is_there or packages else {})
-
-    def _list_settled(self, success: bool) -> tuple[_Shown, ...]:
+    def _list_settled(self, success: bool) -> tuple[ShownLesson, ...]:
         """Return each lesson that was shown once: what came next after an error counts more than how the task ended."""
         settled: dict[str, _Shown] = {}
         for shown in self._shown:
@@ -394,7 +381,7 @@ class AgentTask:
                 settled[shown.hint.id] = shown
             else:
                 settled.setdefault(shown.hint.id, shown)
-        return tuple(settled.values())
+        return tuple(ShownLesson(key, one.hint.score, one.signature, one.passed) for key, one in settled.items())
 
 
 class _Shown:

@@ -165,8 +165,7 @@ def test_project_can_be_named_and_one_that_is_gone_is_not_told_of(golden: Golden
         (("--diff", "origin/main"), "git fetch origin main"),
         (("--diff", " "), "is no git ref"),
         (("--diff=--all",), "is no git ref"),
-        (("text", "--diff", "main"), "give one of them"),
-        ((), "or ask with --diff REF"),
+        ((), "or ask with --task or --diff REF"),
     ],
 )
 def test_bad_ref_is_one_sentence(golden: Golden, gate: Gate, words: tuple[str, ...], told: str) -> None:

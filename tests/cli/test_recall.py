@@ -290,6 +290,23 @@ def test_a_session_that_is_none_is_bad_input(golden: Golden, recorded: Path, wor
     assert told in ran.err
 
 
+def test_what_an_agent_did_while_the_store_was_locked_is_learned(golden: Golden, recorded: Path) -> None:
+    with (
+        Store.open(recorded, busy_seconds=0.1) as store,
+        closing(sqlite3.connect(recorded, isolation_level=None)) as other,
+        AgentMemory("fixer", store) as memory,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        with memory.task("Fix the orders import") as task:
+            task.attempt("load", {"table": "a"}, error="ValueError: no table a")
+            task.attempt("load", {"table": "b"}, "ok")
+        memory.close()
+        other.execute("ROLLBACK")
+    assert golden("recall", "--task", "the import of orders").out == "nothing is known about such a task\n"
+    assert golden("learn").code == 0
+    assert "set `table` to 'b'" in golden("recall", "--task", "the import of orders").out
+
+
 def test_a_session_that_cannot_be_kept_is_told_in_one_line(golden_process: GoldenProcess, folder: Path) -> None:
     call = {"id": "c", "function": {"name": "b", "arguments": "{}"}}
     messages = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c", "content": "ok"}]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +16,13 @@ import pytest
 from pytest_golden import AgentMemory
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning.agent_hints import Hint
-from pytest_golden.learning.lessons.model import LessonKind, LessonSource, SkillMemory
+from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonSource, SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
+from pytest_golden.learning.store import iterate_kind
+from pytest_golden.learning.task_record import ShownLesson, TaskRecord
+from pytest_golden.storage.store import Store
+from tests.learning.conftest import BOTH
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -298,29 +304,93 @@ def test_a_lesson_whose_code_has_moved_is_marked_and_comes_last(path: Path, tmp_
         assert task.hints[0].stale == ""
 
 
-def test_what_no_store_would_take_costs_nothing_else(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    def fail(_: object) -> None:
-        raise ValueError("more than 1 MiB")
+def make_record(number: int = 0, agent: str = "fixer") -> TaskRecord:
+    return TaskRecord(
+        agent=agent,
+        description=f"Fix number {number}",
+        files=("src/orders.py",),
+        tools=("bash",),
+        attempts=(Attempt("bash", {"key": "x", "password": "hunter2"}, False, "KeyError: 'a'", 2),),
+        corrections=(),
+        shown=(ShownLesson("lesson_gone", 0.5, None, passed=True),),
+        success=False,
+        note="",
+        seconds=1.5,
+        at=datetime(2026, 3, 1, 12, 0, tzinfo=UTC),
+        root="/nowhere",
+        project=None,
+        lessons_wait=False,
+        teaches=True,
+    )
 
+
+def list_tasks(path: Path) -> list[str]:
+    with MemoryStore.open(path) as memories, memories.store.read() as connection:
+        return [one.value["task_description"] for one in iterate_kind(connection, "outcomes", None)]
+
+
+def test_what_no_store_would_take_costs_nothing_else(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with AgentMemory("fixer", path) as memory:
-        memory.keep(fail)
+        assert not memory.keep(make_record(agent=" ")).result()
         mend(memory)
-    assert "what an agent did cannot be kept: ValueError: more than 1 MiB" in caplog.text
+    assert "what an agent did cannot be kept: ValueError: agent_name must be text that is not blank" in caplog.text
     assert only_lesson(path).lesson == ADVICE
 
 
-def test_many_tasks_wait_for_a_store_in_order(tmp_path: Path) -> None:
+def test_many_tasks_wait_for_a_store_in_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "later"
     folder.write_text("")
-    done: list[int] = []
     with AgentMemory("fixer", folder / "agents.db") as memory:
-        waits = [memory.keep(lambda _, number=number: done.append(number)) for number in range(1_200)]
+        waits = [memory.keep(make_record(number)) for number in range(1_020)]
         assert not any(one.result() for one in waits)
+        assert "nor can it wait beside the store" in caplog.text
         folder.unlink()
         folder.mkdir()
-        assert memory.keep(lambda _: None).result()
+        assert memory.keep(None).result()
     # At most a thousand wait; the oldest are given up.
-    assert done == list(range(200, 1_200))
+    assert list_tasks(folder / "agents.db") == [f"Fix number {number}" for number in range(20, 1_020)]
+
+
+def test_what_a_locked_store_does_not_take_waits_for_the_next_process(path: Path) -> None:
+    spool = path.with_name("agents.db.tasks.jsonl")
+    with (
+        Store.open(path, busy_seconds=0.1) as store,
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+        AgentMemory("fixer", store) as memory,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        assert not memory.keep(make_record(1)).result()
+        assert not memory.keep(make_record(2)).result()
+        assert (len(spool.read_text().splitlines()), "hunter2" in spool.read_text()) == (2, False)
+        assert spool.stat().st_mode & 0o077 == 0
+        other.execute("ROLLBACK")
+    # A process was killed while it wrote, and another one while it took a task in.
+    spool.write_text(f'{spool.read_text()}{{"agent": "fix')
+    taken = path.with_name("agents.db.tasks.taken.jsonl")
+    taken.write_text(f"{json.dumps(make_record(0).to_dict())}\n")
+    with AgentMemory("other", path) as memory:
+        assert memory.keep(make_record(3)).result()
+    assert list_tasks(path) == [f"Fix number {number}" for number in range(4)]
+    assert not spool.exists()
+    assert not taken.exists()
+
+
+def test_a_caller_that_tries_again_leaves_nothing_beside_the_store(path: Path) -> None:
+    with Store.open(path, busy_seconds=0.1) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        with AgentMemory("fixer", store, spool=False) as memory:
+            other.execute("BEGIN IMMEDIATE")
+            assert not memory.keep(make_record()).result()
+        other.execute("ROLLBACK")
+    assert [one.name for one in path.parent.iterdir() if "tasks" in one.name] == []
+
+
+@BOTH
+def test_tasks_are_kept_on_both_databases(location: str | Path) -> None:
+    with AgentMemory("fixer", location) as memory:
+        assert memory.keep(make_record(7)).result()
+        mend(memory)
+        with memory.task("Fix the orders import") as task:
+            assert task.hints[0].kind == "lesson"
 
 
 def test_anything_may_be_an_argument_a_result_or_an_error(memory: AgentMemory, path: Path) -> None:
