@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -10,14 +11,17 @@ from rich.text import Text
 
 from pytest_golden.cli import options
 from pytest_golden.cli.options import Action
-from pytest_golden.cli.screen import WIDE, answer, print_beside, print_listing, show_local, styled
+from pytest_golden.cli.screen import WIDE, answer, print_beside, print_indented, print_listing, show_local, styled
+from pytest_golden.gate.store import RESULT_TYPE
 from pytest_golden.journal.model import Assessment, ExpectationStatus
 from pytest_golden.journal.review import FILTERS
 from pytest_golden.journal.service import Journal
+from pytest_golden.values.shape import plain
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from rich.console import Console
 
@@ -41,6 +45,7 @@ _STYLES = {
 }
 _WIDEST = max(map(len, Assessment))
 _DEFAULT_LIST_LIMIT = 50
+_MOST_SHOWN = 50
 
 
 @contextmanager
@@ -66,17 +71,19 @@ def _declare_review(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agent",
         metavar="NAME",
-        default=DEFAULT_AGENT,
-        help=f"The owner of the entries (default {DEFAULT_AGENT}, the gate).",
+        help=f"Only entries of this agent (default: of all, without the gate's results; --agent {DEFAULT_AGENT} shows these, too).",
     )
     options.add_limit_option(parser, _DEFAULT_REVIEW_LIMIT)
 
 
 def _review(arguments: argparse.Namespace) -> int:
-    """Show the newest entries of an agent with their expectations."""
+    """Show the newest entries of all agents, or of one, with their expectations."""
     limit = options.read_limit(arguments.limit, MOST_LISTED)
     with open_journal(arguments) as journal:
-        entries = journal.review_journal(arguments.filter, arguments.type, limit, agent_id=arguments.agent)
+        hidden = RESULT_TYPE if arguments.agent is None and arguments.type is None else None
+        entries = journal.review_journal(
+            arguments.filter, arguments.type, limit, agent_id=arguments.agent, without_type=hidden
+        )
     facts = {"entries": [entry.to_dict() for entry in entries]}
     return answer(arguments, facts, lambda console: _show_review(console, entries, arguments))
 
@@ -85,8 +92,8 @@ def _show_review(console: Console, entries: Sequence[JournalEntry], arguments: a
     if not entries:
         kind = "" if arguments.filter == FILTERS[0] else f"{arguments.filter} "
         of_type = "" if arguments.type is None else f" of type {arguments.type}"
-        elsewhere = "; --agent NAME shows another's" if arguments.agent == DEFAULT_AGENT else ""
-        console.print(styled(f"no {kind}entry{of_type} of agent {arguments.agent}{elsewhere}"))
+        owner = "" if arguments.agent is None else f" of agent {arguments.agent}"
+        console.print(styled(f"no {kind}entry{of_type}{owner}"))
     for number, entry in enumerate(entries):
         if number:
             console.print()
@@ -99,7 +106,7 @@ def _show_review(console: Console, entries: Sequence[JournalEntry], arguments: a
 
 
 def _describe_entry(entry: JournalEntry) -> Iterator[str]:
-    yield ", ".join(filter(None, [entry.intent_type, entry.id]))
+    yield ", ".join(filter(None, [entry.agent_id, entry.intent_type, entry.id]))
     notes = f": {entry.immediate_notes}" if entry.immediate_notes else ""
     yield f"result: {entry.immediate_result}{notes}"
     if entry.assessment_notes:
@@ -109,6 +116,73 @@ def _describe_entry(entry: JournalEntry) -> Iterator[str]:
         told = ", ".join(f"{counts[status]} {status}" for status in ExpectationStatus if counts[status])
         yield f"expectations: {told}"
         yield from _name_unanswered(entry.expectations)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    """Show one entry: why it stands as it does, what was expected, what was heard, and its history."""
+    with open_journal(arguments) as journal:
+        entry = journal.get(arguments.entry)
+    return answer(arguments, entry.to_dict(), lambda console: _show_entry(console, entry))
+
+
+def _show_entry(console: Console, entry: JournalEntry) -> None:
+    first = styled(entry.assessment, _STYLES[entry.assessment])
+    console.print(first, styled(entry.intent, "bold"))
+    for line in _describe_facts(entry):
+        print_indented(console, line, 2)
+    heard = {signal.id: signal for signal in entry.signals}
+    parts = {
+        "expected": [_tell_expectation(asked, heard) for asked in entry.expectations],
+        "heard": [
+            f"{show_local(one.created_at)}  {one.signal_type} from {one.source}: {one.summary} ({one.id}, found by {one.routed_by})"
+            for one in entry.signals
+        ],
+        "history": [
+            f"{show_local(one.when)}  {one.what} by {one.who}{_tell_change(one.details)}{f': {one.why}' if one.why else ''}"
+            for one in entry.history
+        ],
+    }
+    for title, lines in parts.items():
+        if lines:
+            console.print(styled(title, "bold"))
+        for line in lines[-_MOST_SHOWN:]:
+            print_indented(console, line, 2)
+        if len(lines) > _MOST_SHOWN:
+            console.print(styled(f"  and {len(lines) - _MOST_SHOWN} before; --json has all", "dim"))
+
+
+def _describe_facts(entry: JournalEntry) -> Iterator[str]:
+    if entry.assessment_notes:
+        yield f"because: {entry.assessment_notes}"
+    yield from list(_describe_entry(entry))[:2]
+    closed = "" if entry.closed_at is None else f", closed {show_local(entry.closed_at)}"
+    yield f"began {show_local(entry.created_at)}{closed}"
+    for name, value in (("session", entry.session_key), ("job", entry.job_id), ("part of", entry.parent_id)):
+        if value:
+            yield f"{name}: {value}"
+    for action in entry.actions:
+        yield f"did: {action if isinstance(action, str) else json.dumps(plain(action), ensure_ascii=False)}"
+
+
+def _tell_expectation(asked: Expectation, heard: Mapping[str, Signal]) -> str:
+    signal = heard.get(asked.resolved_by or "")
+    by = f"{signal.source}: {signal.summary}" if signal is not None else asked.resolved_by
+    told = [asked.status.value, asked.description]
+    marks = [
+        mark
+        for mark, is_so in (("critical", asked.critical), ("must not happen", asked.polarity == "negative"))
+        if is_so
+    ]
+    told[1] += f" ({', '.join(marks)})" if marks else ""
+    if asked.status is ExpectationStatus.OPEN:
+        told += [] if asked.expires_at is None else [f"until {show_local(asked.expires_at)}"]
+    elif by:
+        told.append(f"by {by}")
+    return ": ".join(told[:2]) + "".join(f", {one}" for one in told[2:])
+
+
+def _tell_change(details: Mapping[str, Any]) -> str:
+    return f" ({details['from']} -> {details['to']})" if {"from", "to"} <= details.keys() else ""
 
 
 def _name_unanswered(expectations: Sequence[Expectation]) -> Iterator[str]:
@@ -241,6 +315,7 @@ def show_rate(rate: JournalSummary | SuccessRate) -> str:
 
 ACTIONS = (
     Action("review", _review, _declare_review),
+    Action("show", _show, lambda one: one.add_argument("entry", metavar="ENTRY", help="The entry's id.")),
     Action("open", _show_open, _declare_open),
     Action("orphans", _show_orphans, lambda one: options.add_limit_option(one, _DEFAULT_LIST_LIMIT)),
     Action("explain", _explain, lambda one: one.add_argument("signal", metavar="SIGNAL", help="The signal's id.")),

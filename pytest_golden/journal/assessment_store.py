@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, Integer, and_, bindparam, insert, literal_col
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal import model
-from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, lapse
+from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, describe_assessment, lapse
 from pytest_golden.manifest.units import parse_duration
 from pytest_golden.storage.columns import from_ms, storable, to_ms
 from pytest_golden.storage.schema import entries, entry_history, expectations
@@ -50,15 +50,16 @@ COUNT_COLUMNS = tuple(f"{name}_count" for name in _COUNTED)
 _INSERT_HISTORY = Prepared(insert(entry_history), "entry_id", "changed_at", "what", "who", "why", "details")
 UPDATE_ENTRY = update(entries).where(entries.c.number == bindparam("the_entry"))
 _COUNT_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "updated_at")
-_ASSESS_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "assessment", "updated_at")
+_ASSESSED = (*COUNT_COLUMNS, "assessment", "assessment_notes", "updated_at")
+_ASSESS_ENTRY = Prepared(UPDATE_ENTRY, *_ASSESSED)
 _OVERRIDE_ENTRY = Prepared(UPDATE_ENTRY, "human_word", "assessment_notes")
-_CLOSE_ENTRY = Prepared(UPDATE_ENTRY, *COUNT_COLUMNS, "assessment", "updated_at", "closed_at")
+_CLOSE_ENTRY = Prepared(UPDATE_ENTRY, *_ASSESSED, "closed_at")
 # The columns that an assessment needs, and one expectation of the entry, if it is given.
 _STANDING = Prepared(
     select(
         *(entries.c[name] for name in ("number", "id", "agent_id", "session_key", "immediate_result", "assessment")),
         *(entries.c[name] for name in ("closed_at", "updated_at", "human_word", *COUNT_COLUMNS)),
-        *(expectations.c[name] for name in ("status", "polarity", "critical", "expires_at")),
+        *(expectations.c[name] for name in ("status", "polarity", "critical", "expires_at", "description")),
         expectations.c.number.label("expectation_number"),
         expectations.c.created_at.label("expectation_created_at"),
     )
@@ -69,6 +70,9 @@ _STANDING = Prepared(
     )
     .where(entries.c.id == bindparam("the_entry"))
 )
+#: Where the record of an assessment in the history has its notes, if they are not its `why`.
+NOTES = "notes"
+MOST_OF_CAUSE = 1_000
 #: Resolves expectations that expired without an answer.
 SWEEP = "sweep"
 # The size of a batch, so that others may write in between.
@@ -81,9 +85,9 @@ _SOONEST = Prepared(
     .order_by(expectations.c.expires_at)
     .limit(1)
 )
-_OPEN = select(*(expectations.c[name] for name in ("number", "entry_id", "polarity", "critical", "created_at"))).where(
-    _IS_OPEN
-)
+_OPEN = select(
+    *(expectations.c[name] for name in ("number", "entry_id", "polarity", "critical", "created_at", "description"))
+).where(_IS_OPEN)
 _DUE = Prepared(
     _OPEN.where(expectations.c.expires_at <= bindparam("timestamp", type_=BigInteger()))
     .order_by(expectations.c.expires_at)
@@ -96,12 +100,16 @@ _RESOLVE = Prepared(
 
 
 class Change(NamedTuple):
-    """A change of an entry: who makes it, when (milliseconds since the epoch), why, and further details for the history."""
+    """A change of an entry: who makes it, when (milliseconds since the epoch), why, and further details for the history.
+
+    `cause` says why in the notes of an assessment, where that is more than `why`.
+    """
 
     who: str
     timestamp: int
     why: str | None = None
     details: Mapping[str, Any] | None = None
+    cause: str | None = None
 
 
 def to_column(value: Any) -> Any:
@@ -201,22 +209,27 @@ def read_standing(rows: Iterator[Any], entry_id: str | None, expectation_id: str
 def write_standing(
     connection: Connection, standing: Any, counts: Counts, change: Change, rules: Rules
 ) -> model.Assessment:
-    """Assess an entry by its new counts and give the assessment; a change of it goes into the history."""
+    """Assess an entry by its new counts and give the assessment; a change of it goes into its notes and the history."""
     before = model.Assessment(standing.assessment)
     after = assess(counts, rules, before=before)
     # A clock that went back must not date a change before the state that it changes.
     timestamp = max(change.timestamp, standing.updated_at)
     has_left_open = standing.closed_at is None and after is not model.Assessment.OPEN
     written = {"the_entry": standing.number, **count_columns(counts), "updated_at": timestamp}
+    notes = change.why
+    if counts.human_word is None:
+        notes = describe_assessment(after, counts, (change.cause or change.why or "")[:MOST_OF_CAUSE] or None)
+    assessed = {**written, "assessment": after.value, "assessment_notes": to_column(notes)}
     # Unchanged columns are not written: some are in an index, or make a trigger count.
     if has_left_open:
-        _CLOSE_ENTRY.leave(connection, {**written, "assessment": after.value, "closed_at": timestamp})
+        _CLOSE_ENTRY.leave(connection, {**assessed, "closed_at": timestamp})
     elif after is not before:
-        _ASSESS_ENTRY.leave(connection, {**written, "assessment": after.value})
+        _ASSESS_ENTRY.leave(connection, assessed)
     else:
         _COUNT_ENTRY.leave(connection, written)
     if after is not before:
-        details = {"from": before.value, "to": after.value, **(change.details or {})}
+        told = {} if notes == change.why else {NOTES: to_column(notes)}
+        details = {"from": before.value, "to": after.value, **(change.details or {}), **told}
         add_history(connection, standing.id, "assessment", change._replace(timestamp=timestamp, details=details))
     return after
 
@@ -294,16 +307,25 @@ def close_expectations(
     return _lapse(connection, standing, rows, Change(who, to_ms(timestamp), why), rules)
 
 
+def _tell_lapsed(lapsed: Mapping[model.ExpectationStatus, Sequence[str]], why: str | None) -> str:
+    """Name the first expectation that expired, else the first that is met since nothing was heard against it."""
+    status, told = min(lapsed.items(), key=lambda item: item[0] is not model.ExpectationStatus.EXPIRED)
+    more = f" and {len(told) - 1} more" if len(told) > 1 else ""
+    return f"{status.value}: {told[0]}{more} ({why})"
+
+
 def _lapse(
     connection: Connection, standing: Any, rows: Sequence[Any], change: Change, rules: Rules
 ) -> model.Assessment:
     """Resolve open expectations of an entry without an answer, and assess it."""
     counts = read_counts(standing)
-    for number, _, polarity, critical, created_at in rows:
+    lapsed: dict[model.ExpectationStatus, list[str]] = {}
+    for number, _, polarity, critical, created_at, description in rows:
         after = lapse(model.Polarity(polarity))
+        lapsed.setdefault(after, []).append(description)
         counts = counts.moved(model.ExpectationStatus.OPEN, after, critical=bool(critical))
         resolved_at = max(change.timestamp, created_at)
         names = {"status": after.value, "resolved_by": change.who, "resolved_at": resolved_at}
         _RESOLVE.leave(connection, {"the_expectation": number, **names})
-    change = change._replace(details={"closed_expectations": len(rows)})
+    change = change._replace(details={"closed_expectations": len(rows)}, cause=_tell_lapsed(lapsed, change.why))
     return write_standing(connection, standing, counts, change, rules)

@@ -35,17 +35,20 @@ def list_numbered_entries(
     *,
     before: int | None = None,
     most_expectations: int | None = None,
+    without_type: str | None = None,
     **sought: str | None,
 ) -> tuple[tuple[int, JournalEntry, int], ...]:
     """Return the newest entries, each with its number before it and how many expectations it has in all after it.
 
-    With `before`, those that were recorded before this number; `sought` are columns and their values, None for any. An entry
-    has its first `most_expectations`.
+    With `before`, those that were recorded before this number; `sought` are columns and their values, None for any, and `without_type`
+    is an intent type to leave out. An entry has its first `most_expectations`.
     """
     wanted = [entries.c[name] == value for name, value in sought.items() if value is not None]
     if sought.get("assessment") not in {None, Assessment.SUCCESS}:
         # Written as a literal, so that the database can use the index of the rare assessments.
         wanted.append(entries.c.assessment != literal_column("'success'"))
+    if without_type is not None:
+        wanted.append(entries.c.intent_type.is_distinct_from(without_type))
     if before is not None:
         wanted.append(entries.c.number < before)
     chosen = select(entries).where(*wanted).order_by(entries.c.number.desc()).limit(limit)

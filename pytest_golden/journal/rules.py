@@ -143,6 +143,15 @@ def assess(counts: Counts, rules: Rules = DEFAULT_RULES, *, before: Assessment =
     return before if assessment is Assessment.OPEN else assessment
 
 
+def describe_assessment(assessment: Assessment, counts: Counts, cause: str | None) -> str | None:
+    """Say why an entry stands as it does, `cause` being what changed it last; None if nothing is known."""
+    if assessment is Assessment.FAILURE or counts.met + counts.expired <= 1:
+        return cause
+    told = [f"{counts.met} met"] if counts.met else []
+    told += [f"{counts.expired} expired without news"] if counts.expired else []
+    return "; the last: ".join(filter(None, (", ".join(told), cause)))
+
+
 def _fold(counts: Counts, rules: Rules) -> Assessment:
     if counts.negative or counts.correction or counts.unmet or counts.critical_lost:
         return Assessment.FAILURE

@@ -248,8 +248,11 @@ class Journal:
         limit: int = 10,
         *,
         agent_id: str | None = None,
+        without_type: str | None = None,
     ) -> tuple[model.JournalEntry, ...]:
         """Return the newest entries with their expectations, newest first; without `agent_id` those of all agents.
+
+        `without_type` is an intent type to leave out.
 
         Raises:
             ValueError: an unknown filter or a limit below 1.
@@ -260,7 +263,12 @@ class Journal:
         intent_type = caller_input.clean_optional("intent_type", intent_type)
         with self._store.read() as connection:
             found = review_store.list_numbered_entries(
-                connection, limit, agent_id=agent_id, assessment=assessment, intent_type=intent_type
+                connection,
+                limit,
+                without_type=without_type,
+                agent_id=agent_id,
+                assessment=assessment,
+                intent_type=intent_type,
             )
             return tuple(entry for _, entry, _ in found)
 

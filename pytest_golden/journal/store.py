@@ -215,8 +215,10 @@ def take_signal(
         known = {name: getattr(received, name) for name in _RECEIVED}
         _INSERT_SIGNAL.leave(connection, {**columns, "data": signal.data or None, **row, **known})
     if standing is not None:
-        counts = _settle(connection, standing, signal, timestamp, is_late=row["is_late"])
-        change = assessment_store.Change(signal.source, timestamp, signal.summary, {"signal": signal.id})
+        counts, status = _settle(connection, standing, signal, timestamp, is_late=row["is_late"])
+        change = assessment_store.Change(
+            signal.source, timestamp, signal.summary, {"signal": signal.id}, _tell_cause(signal, standing, status)
+        )
         assessment_store.write_standing(connection, standing, counts, change, rules)
     return replace(signal, expectation_id=row["expectation_id"], routed_by=received.routed_by)
 
@@ -257,8 +259,16 @@ def record_outcome(
     counts = replace(assessment_store.read_counts(standing), immediate_result=outcome.result)
     counts = counts.moved(None, ExpectationStatus.OPEN, len(outcome.expectations), critical=False)
     return assessment_store.write_standing(
-        connection, standing, counts, assessment_store.Change(who, now, outcome.notes), rules
+        connection,
+        standing,
+        counts,
+        assessment_store.Change(who, now, outcome.notes, cause=_tell_result(outcome)),
+        rules,
     )
+
+
+def _tell_result(outcome: Outcome) -> str:
+    return f"the agent reported {outcome.result.value}{f': {outcome.notes}' if outcome.notes else ''}"
 
 
 def get_entry(connection: Connection, entry_id: str) -> JournalEntry:
@@ -283,11 +293,20 @@ def _read_answer(standing: Any, expectation_id: str | None, now: int) -> dict[st
     return {"expectation_id": expectation_id if is_answer else None, "agent_id": standing.agent_id, "is_late": is_late}
 
 
-def _settle(connection: Connection, standing: Any, signal: Signal, now: int, *, is_late: bool) -> Counts:
-    """Settle the expectation that a signal fits, if there is one, and return the entry's new counts."""
+def _tell_cause(signal: Signal, standing: Any, status: ExpectationStatus | None) -> str:
+    """Say which expectation a signal has settled, and what it says, with the address of its source if it has one."""
+    url = signal.data.get("url")
+    told = f"{signal.summary}, {url}" if isinstance(url, str) and url.startswith("https://") else signal.summary
+    return f"{signal.source}: {told}" if status is None else f"{status.value}: {standing.description}: {told}"
+
+
+def _settle(
+    connection: Connection, standing: Any, signal: Signal, now: int, *, is_late: bool
+) -> tuple[Counts, ExpectationStatus | None]:
+    """Settle the expectation that a signal fits; return the entry's new counts, and the status if it has changed."""
     counts = assessment_store.read_counts(standing)
     if standing.expectation_number is None:
-        return counts.received(signal.signal_type)
+        return counts.received(signal.signal_type), None
     before = ExpectationStatus(standing.status)
     settlement = settle(signal.signal_type, before, Polarity(standing.polarity), is_late=is_late)
     if settlement.status is not before:
@@ -300,7 +319,8 @@ def _settle(connection: Connection, standing: Any, signal: Signal, now: int, *, 
                 "resolved_at": max(now, standing.expectation_created_at),
             },
         )
-    return counts.received(settlement.counts_as).moved(before, settlement.status, critical=standing.critical)
+    counts = counts.received(settlement.counts_as).moved(before, settlement.status, critical=standing.critical)
+    return counts, None if settlement.status is before else settlement.status
 
 
 def _insert_expectation_rows(

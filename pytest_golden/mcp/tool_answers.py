@@ -19,6 +19,7 @@ from pydantic import BaseModel, create_model
 from pytest_golden.history.recorded_model import Declaration, FailureExplanation
 from pytest_golden.history.suspects import Suspect
 from pytest_golden.journal.model import Expectation, JournalEntry, Signal
+from pytest_golden.journal.review import EntryDetails
 from pytest_golden.learning.agent_hints import Hint
 from pytest_golden.learning.lessons.model import Recalled, SkillMemory
 from pytest_golden.learning.model import ExtractedPlan
@@ -179,6 +180,9 @@ def describe_answers() -> Mapping[str, Mapping[str, Any]]:
         "get_hints": create_model("Hints", hints=(list_of(hint), ...)),
         "get_plan": create_model("Plans", plans=(list_of(plan), ...), warnings=(list[str], ...)),
         "review_journal": create_model("Entries", entries=(list_of(entry), ...)),
+        "get_entry": model_of(
+            EntryDetails, "id", "intent", "assessment", "assessment_notes", expectations=list_of(expectation)
+        ),
         "search_lessons": create_model("Lessons", lessons=(list_of(lesson), ...)),
         "recall": create_model(
             "Recollection",

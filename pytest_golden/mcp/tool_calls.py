@@ -136,6 +136,12 @@ def review_journal(place: Workplace, caller: Caller, given: tools.ReviewJournal)
     return {"entries": [_without(_NOT_LISTED, entry.to_dict()) for entry in page.items]}
 
 
+def get_entry(place: Workplace, _: Caller, given: tools.GetEntry) -> dict[str, Any]:
+    """Return one entry with the newest of what belongs to it."""
+    _refuse_blank("entry_id", given.entry_id)
+    return place.services().journal_pages.get_entry(given.entry_id).to_dict()
+
+
 def search_lessons(place: Workplace, _: Caller, given: tools.SearchLessons) -> dict[str, Any]:
     """Find lessons by words, only those that may be shown."""
     _refuse_blank("query", given.query)

@@ -71,8 +71,9 @@ def test_a_review_shows_where_each_entry_stands_and_what_it_waits_for(golden: Go
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines() == [
         "failure  2026-03-01 12:30  check 7 golden projects",
-        f"         regression_check, {gate_run}",
+        f"         golden, regression_check, {gate_run}",
         "         result: unknown",
+        "         assessed: unmet: p1 passes: x",
         "         expectations: 5 open, 1 met, 1 unmet",
         "           unmet: p1 passes",
         "           open: p2 passes",
@@ -117,6 +118,59 @@ def test_entries_are_chosen_by_filter_type_and_number(golden: Golden, folder: Pa
     told = golden("journal", "review", "--filter", "open", "--type", "etl", "--agent", "builder").out
     assert told == "no open entry of type etl of agent builder\n"
     assert golden("journal", "review", "--agent", "builder").out == "no entry of agent builder\n"
+
+
+def test_all_agents_are_reviewed_and_the_gates_results_only_if_asked(golden: Golden, folder: Path) -> None:
+    with Journal.open(folder / ".golden" / "golden.db", clock=lambda: MOMENT) as journal:
+        begun = journal.log_intent("check", "regression_check", agent_id="golden")
+        result = journal.log_intent("run sales", "golden_run", agent_id="golden", parent_id=begun.id)
+        deploy = journal.log_intent("deploy", agent_id="builder")
+
+    def chosen(*words: str) -> list[str]:
+        return [entry["id"] for entry in golden("journal", "review", "--json", *words).json["entries"]]
+
+    assert chosen() == [deploy.id, begun.id]
+    assert chosen("--agent", "golden") == [result.id, begun.id]
+    assert chosen("--type", "golden_run") == [result.id]
+    assert golden("journal", "review", "--filter", "failure").out == "no failure entry\n"
+
+
+def test_an_entry_is_shown_with_why_it_stands_as_it_does(golden: Golden, folder: Path) -> None:
+    with Journal.open(folder / ".golden" / "golden.db", clock=lambda: MOMENT) as journal:
+        entry = journal.log_intent("Deploy version 12", "deploy", agent_id="builder", session_key="s1", job_id="J-7")
+        asked: list[dict[str, Any]] = [
+            {"description": "CI green", "match_hint": {"source": "ci"}},
+            {"description": "no incidents", "polarity": "negative", "critical": True, "expires_minutes": 60},
+        ]
+        journal.log_outcome(entry.id, "success", "pushed", actions=["git push", {"tag": 12}], expectations=asked)
+        url = "https://ci.example/7"
+        signal = journal.add_signal(
+            "ci", "negative", "check 'unit tests' failed", data={"url": url}, agent_id="builder"
+        )
+    ran = golden("journal", "show", entry.id)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines() == [
+        "failure Deploy version 12",
+        f"  because: unmet: CI green: check 'unit tests' failed, {url}",
+        f"  builder, deploy, {entry.id}",
+        "  result: success: pushed",
+        "  began 2026-03-01 12:30, closed 2026-03-01 12:30",
+        "  session: s1",
+        "  job: J-7",
+        "  did: git push",
+        '  did: {"tag": 12}',
+        "expected",
+        "  unmet: CI green, by ci: check 'unit tests' failed",
+        "  open: no incidents (critical, must not happen), until 2026-03-01 13:30",
+        "heard",
+        f"  2026-03-01 12:30  negative from ci: check 'unit tests' failed ({signal.id}, found by match_hint)",
+        "history",
+        "  2026-03-01 12:30  outcome by builder: pushed",
+        "  2026-03-01 12:30  assessment by ci (open -> failure): check 'unit tests' failed",
+    ]
+    assert golden("journal", "show", entry.id, "--json").json["assessment_notes"].startswith("unmet: CI green: check")
+    ran = golden("journal", "show", "entry_none")
+    assert (ran.code, ran.out, ran.err) == (2, "", "golden: the journal has no entry 'entry_none'\n")
 
 
 def test_json_holds_the_entries_with_their_expectations(golden_process: GoldenProcess, gate_run: str) -> None:

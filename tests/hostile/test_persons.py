@@ -252,6 +252,7 @@ def test_what_waits_or_was_rejected_is_shown_by_no_tool_and_no_search(house: Hou
             talk.ask("search_lessons", query=words, limit=200),
             talk.ask("recall", text=words, project="sales", limit=200),
             talk.ask("review_journal", limit=200),
+            talk.ask("get_entry", entry_id=house.entry),
         ]
         memories = MemoryStore(house.services.store)
         for namespace in ((), ("lessons",), ("lessons", "tess")):

@@ -151,7 +151,9 @@ def test_each_signal_settles_its_expectation_and_the_last_one_closes_the_entry(s
     assert (kept.signals[0].data, kept.signals[0].external_id) == ({"project": "a"}, "e1")
     [change] = kept.history
     assert (change.what, change.who, change.when, change.why) == ("assessment", "ci", later, "it is positive")
-    assert change.details == {"from": "open", "to": "success", "signal": kept.signals[1].id}
+    notes = "2 met; the last: met: x: it is positive"
+    assert change.details == {"from": "open", "to": "success", "signal": kept.signals[1].id, "notes": notes}
+    assert kept.assessment_notes == notes
 
 
 def test_a_failure_stands_and_keeps_the_moment_at_which_it_was_known(store: Store) -> None:
@@ -231,7 +233,9 @@ def test_closing_resolves_what_is_open_by_its_polarity_and_assesses(store: Store
     assert [asked.resolved_by for asked in kept.expectations[1:]] == ["golden"] * 3
     assert [asked.resolved_at for asked in kept.expectations] == [BEGIN, later, later, later]
     assert kept.history[0].why == "interrupted"
-    assert kept.history[0].details == {"from": "open", "to": "partial", "closed_expectations": 3}
+    notes = "2 met, 2 expired without news; the last: expired: x and 1 more (interrupted)"
+    assert kept.history[0].details == {"from": "open", "to": "partial", "closed_expectations": 3, "notes": notes}
+    assert kept.assessment_notes == notes
     assert read_counters(store, entry) == Counts(met=2, expired=2, positive=1)
 
 

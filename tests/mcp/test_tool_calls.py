@@ -211,6 +211,8 @@ BAD_QUESTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("search_lessons", {"query": "a", "limit": "5"}, "from 1 to 200, not '5'"),
     ("search_lessons", {"query": "a", "limit": 1.5}, "from 1 to 200, not 1.5"),
     ("search_lessons", {"query": "a", "limit": True}, "from 1 to 200, not True"),
+    ("get_entry", {"entry_id": " "}, "entry_id is blank"),
+    ("get_entry", {"entry_id": "entry_x"}, "the journal has no entry 'entry_x'"),
     ("review_journal", {"limit": 10**30}, "from 1 to 200"),
     ("review_journal", {"filter": "bad"}, "give one of all, open, success, failure, partial, expired"),
     ("review_journal", {"filter": None}, "filter must be a text, not None"),

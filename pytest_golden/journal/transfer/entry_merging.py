@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_golden.journal.assessment_store import NOTES
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
 from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess
 
@@ -64,7 +65,7 @@ def merge(one: Copy, other: Copy, rules: Rules = DEFAULT_RULES) -> Copy:
     """
     if write_content(one) == write_content(other):
         return one
-    return _fold(_join(_take_back(one), _take_back(other)), rules)
+    return _note(_fold(_join(_take_back(one), _take_back(other)), rules))
 
 
 def leave_out(copy: Copy, ids: Collection[str], rules: Rules = DEFAULT_RULES) -> Copy:
@@ -72,7 +73,7 @@ def leave_out(copy: Copy, ids: Collection[str], rules: Rules = DEFAULT_RULES) ->
     kept = [signal for signal in copy.signals if signal["id"] not in ids]
     history = sorted(_take_back(copy).history, key=_order_of_record)
     rest = _take_back(copy)._replace(signals=tuple(sorted(kept, key=_order)), history=tuple(history))
-    return _fold(rest, rules)
+    return _note(_fold(rest, rules))
 
 
 def settle_alone(copy: Copy, rules: Rules = DEFAULT_RULES) -> Copy:
@@ -83,7 +84,7 @@ def settle_alone(copy: Copy, rules: Rules = DEFAULT_RULES) -> Copy:
     if is_for_the_rules and present is not Assessment.OPEN and not (counts.negative or counts.correction):
         # The other journal may have had other rules.
         return copy
-    return copy if assess(counts, rules, before=present) is present else _fold(_take_back(copy), rules)
+    return copy if assess(counts, rules, before=present) is present else _note(_fold(_take_back(copy), rules))
 
 
 def count(copy: Copy) -> Counts:
@@ -120,6 +121,15 @@ def _take_back(copy: Copy) -> Copy:
 
 def _is_by_merge(record: Row) -> bool:
     return bool(record["who"] == MERGER and record["what"] == "assessment")
+
+
+def _note(copy: Copy) -> Copy:
+    """Let the notes of what rules assessed be those of the last assessment; a person's are with the word."""
+    if copy.entry["human_word"] is not None:
+        return copy
+    last = next((record for record in reversed(copy.history) if record["what"] == "assessment"), None)
+    notes = None if last is None else (last["details"] or {}).get(NOTES, last["why"])
+    return copy._replace(entry={**copy.entry, "assessment_notes": notes if isinstance(notes, str) else None})
 
 
 def _fold(copy: Copy, rules: Rules) -> Copy:
