@@ -63,6 +63,13 @@ def gate() -> Command:
     return gate
 
 
+def inbox() -> Command:
+    """Show what waits for a person: outputs, failures, lessons and more."""
+    from pytest_golden.cli import inbox
+
+    return inbox
+
+
 def accept() -> Command:
     """Accept the current outputs of golden projects as their baselines."""
     from pytest_golden.cli import accept
@@ -227,6 +234,7 @@ COMMANDS: Mapping[str, Callable[[], Command]] = {
             plan,
             coverage,
             history,
+            inbox,
             journal,
             learn,
             lessons,

@@ -185,6 +185,21 @@ def _assess(arguments: argparse.Namespace) -> int:
     return _tell_entry(entry, arguments)
 
 
+def _declare_attach(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("signal", metavar="SIGNAL", help="A signal that found no entry.")
+    parser.add_argument("entry", metavar="ENTRY", help="The entry that it is about.")
+    options.add_options(parser, "--as-person")
+
+
+def _attach(arguments: argparse.Namespace) -> int:
+    """Give a signal that found no entry to one, as news of the entry alone."""
+    options.check_person(arguments, "attaching a signal")
+    with open_journal(arguments) as journal:
+        signal = journal.attach(arguments.signal, arguments.entry)
+        entry = journal.get(arguments.entry)
+    return answer(arguments, signal.to_dict(), _describe_signal(signal, entry))
+
+
 def _tell_entry(entry: JournalEntry, arguments: argparse.Namespace) -> int:
     waiting = sum(asked.status is ExpectationStatus.OPEN for asked in entry.expectations)
     told = f"; {count_of(waiting, 'open expectation')}" if waiting else ""
@@ -396,6 +411,7 @@ ACTIONS = (
     Action("log-outcome", _log_outcome, _declare_outcome),
     Action("signal", _add_signal, _declare_signal),
     Action("assess", _assess, _declare_assess),
+    Action("attach", _attach, _declare_attach),
     Action("sweep", _sweep),
     Action("heartbeat", _beat_as_asked, _declare_heartbeat),
     *journal_review.ACTIONS,

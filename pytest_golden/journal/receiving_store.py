@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, func, literal_column, select
 
+from pytest_golden.errors import JournalError
 from pytest_golden.journal import routing_store
-from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, Change, override, read_signal
+from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, Change, get_standing, override, read_signal
 from pytest_golden.journal.hints import Words, anchors_of, fits, read_words
 from pytest_golden.journal.model import Assessment, Expectation, RoutedBy, Signal, SignalType
 from pytest_golden.journal.routing import MOST_KEPT, News, Route, route
@@ -280,6 +281,29 @@ def reroute_orphans(swept: SweptStore, timestamp: datetime, since: LastNumbers |
         some = fitting[start : start + _TAKEN_AT_ONCE]
         taken += swept.after_sweep(timestamp, partial(_route_again, ids=some, rules=swept.rules))
     return taken
+
+
+def attach(connection: Connection, signal_id: str, entry_id: str, rules: Mapping[str, Rules]) -> Signal:
+    """Give an orphan to an entry, as news of the entry alone, and return the signal as it is stored then.
+
+    Raises:
+        JournalError: there is no such signal or entry, the signal has found an entry already, or it is another agent's than the entry.
+    """
+    found = _read_orphans(connection.execute(_ORPHANS.where(signals.c.id == signal_id)).all())
+    if not found:
+        raise JournalError(
+            f"no signal {signal_id!r:.100} waits as an orphan; `golden journal orphans` lists those that do"
+        )
+    standing = get_standing(connection, entry_id)
+    if found[0].agent_id not in {None, standing.agent_id}:
+        raise JournalError(
+            f"signal {signal_id} is for agent {found[0].agent_id!r:.100}, and the entry is of {standing.agent_id!r:.100}"
+        )
+    received = Received(RoutedBy.ENTRY, None, standing.agent_id)
+    signal = replace(found[0].signal, entry_id=entry_id)
+    return take_signal(
+        connection, signal, None, received, is_kept=True, rules=rules.get(standing.agent_id, DEFAULT_RULES)
+    )
 
 
 def _route_again(connection: Connection, ids: Sequence[str], rules: Mapping[str, Rules]) -> int:

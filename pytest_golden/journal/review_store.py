@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, func, literal_column, select, tuple_, un
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, read_entry, read_expectation, read_signal
-from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, RoutedBy, Signal
+from pytest_golden.journal.model import Assessment, Expectation, ImmediateResult, JournalEntry, RoutedBy, Signal
 from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_history, entry_tally, expectations, signals
 
 if TYPE_CHECKING:
@@ -194,6 +194,33 @@ def list_orphans(connection: Connection, *, limit: int) -> tuple[Signal, ...]:
     """Return the signals that found no entry, the newest first."""
     chosen = select(*_LISTED_SIGNAL).where(_IS_ORPHAN).order_by(signals.c.created_at.desc(), signals.c.number.desc())
     return tuple(map(read_signal, connection.execute(chosen.limit(limit))))
+
+
+def list_unjudged(connection: Connection, *, without_agent: str, since: int, limit: int) -> tuple[JournalEntry, ...]:
+    """Return the newest failures of agents that changed at this timestamp or later and that no person has judged."""
+    is_failure = entries.c.assessment == literal_column(f"'{Assessment.FAILURE}'")
+    # Repeated as a literal, so that the database can use the index of the rare assessments.
+    is_rare = entries.c.assessment != literal_column("'success'")
+    chosen = select(entries).where(
+        is_failure,
+        is_rare,
+        entries.c.human_word.is_(None),
+        entries.c.agent_id != without_agent,
+        entries.c.updated_at >= since,
+    )
+    return tuple(map(read_entry, connection.execute(chosen.order_by(entries.c.number.desc()).limit(limit))))
+
+
+def list_unfinished(connection: Connection, *, without_agent: str, before: int, limit: int) -> tuple[JournalEntry, ...]:
+    """Return the newest intents of agents, begun before this timestamp, of which nothing was heard: no outcome and no expectation."""
+    chosen = select(entries).where(
+        entries.c.closed_at.is_(None),
+        entries.c.immediate_result == ImmediateResult.UNKNOWN.value,
+        entries.c.open_count == 0,
+        entries.c.agent_id != without_agent,
+        entries.c.created_at < before,
+    )
+    return tuple(map(read_entry, connection.execute(chosen.order_by(entries.c.number.desc()).limit(limit))))
 
 
 def count_entries(

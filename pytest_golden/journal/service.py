@@ -213,6 +213,21 @@ class Journal:
             override(connection, entry_id, word, change)
             return stored.get_entry(connection, entry_id)
 
+    def attach(self, signal_id: str, entry_id: str) -> model.Signal:
+        """Give a signal that found no entry to this one, where it counts as news of the entry alone. Return the signal.
+
+        Raises:
+            JournalError: there is no such entry, or no such signal that waits, or they are of different agents.
+            ValueError: an id is no text, or blank.
+            StorageError: it cannot be written.
+        """
+        signal_id, entry_id = (
+            caller_input.clean_name(name, one) for name, one in (("signal_id", signal_id), ("entry_id", entry_id))
+        )
+        return self.swept_store.after_sweep(
+            self._now(), lambda connection: receiving_store.attach(connection, signal_id, entry_id, self._rules)
+        )
+
     def sweep(self) -> int:
         """Resolve every expectation whose time is over, and return how many there were; a second call at once finds none.
 

@@ -20,6 +20,7 @@ from starlette.routing import Mount
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GoldenError, JournalError
+from pytest_golden.gate.inbox import Inbox, open_inbox
 from pytest_golden.history.recorded_model import ListedProject, ListedRun, ProjectDetails, RecordedResult
 from pytest_golden.journal import review
 from pytest_golden.journal.model import JournalEntry, Signal
@@ -216,6 +217,11 @@ def _model(kind: Any) -> type[BaseModel]:
 
 def _add_gates(router: _Router, site: Site) -> None:
     services = site.services
+
+    @router.one("/inbox", Inbox, 400)
+    def get_inbox(*, by_person: IsPerson) -> Any:
+        """Get what waits for a person, each with its one action; without the token, without the words of lessons."""
+        return open_inbox(services.store, services.manifest.read(), utc_now(), by_person=by_person).to_dict()
 
     @router.page("/runs", ListedRun, "get_run")
     def list_runs(limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:

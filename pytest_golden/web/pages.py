@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import BaselineError, GoldenError
+from pytest_golden.gate.inbox import KINDS, open_inbox
 from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.gate.waiting_outputs import check_clean, log_acceptance, open_waiting
 from pytest_golden.journal.model import Assessment, RoutedBy
@@ -60,6 +61,15 @@ _MOST_RESULTS = 200
 _SHOWN_RUNS = 100
 _ROWS_OF_PAGE = 20
 _CHUNK_BYTES = 1 << 16
+# The page of each kind of what waits; outputs are on the page itself.
+_INBOX_PAGES = {
+    "failure": "journal",
+    "signal": "signals",
+    "intent": "journal",
+    "lesson": "lessons",
+    "quarantine": "projects",
+    "floor": "runs",
+}
 
 
 def list_routes(site: Site) -> Iterator[Route]:
@@ -266,12 +276,16 @@ def _show_plan(services: Services, request: Request) -> dict[str, Any]:
     return {"details": services.learned.get_plan(named(request, "plan"))}
 
 
-def _list_waiting(services: Services, _: Request) -> dict[str, Any]:
+def _list_waiting(services: Services, request: Request) -> dict[str, Any]:
     manifest = services.manifest.read()
     waiting = None if manifest is None else open_waiting(manifest)
     runs = () if waiting is None else waiting.list_runs()
     proposals = {} if waiting is None else {run.project: waiting.find_proposal(run.project) for run in runs}
-    return {"runs": runs, "proposals": proposals}
+    inbox = open_inbox(services.store, manifest, utc_now(), by_person=is_person(request))
+    others = {
+        kind: [item for item in inbox.items if item.kind == kind] for kind in inbox.counts if kind in _INBOX_PAGES
+    }
+    return {"runs": runs, "proposals": proposals, "others": others, "kinds": KINDS, "pages": _INBOX_PAGES}
 
 
 # The address, the template, the place in the navigation, and what reads the values.

@@ -52,6 +52,27 @@ def test_news_answers_the_expectation_that_its_hint_fits(journal: Journal, clock
     assert (kept.history[-1].who, kept.history[-1].why) == ("ci", "build 7 is green")
 
 
+def test_an_orphan_is_attached_to_an_entry_once_and_never_to_another_agents(journal: Journal) -> None:
+    entry, other = begin(journal), begin(journal, agent="critic")
+    orphan = journal.add_signal("mars", "negative", "the numbers are wrong", data={"url": "https://mars.example/1"})
+    named = journal.add_signal("mars", "negative", "late", agent_id="nobody")
+    assert (orphan.routed_by, named.routed_by) == ("orphan", "orphan")
+    with pytest.raises(JournalError, match="is for agent 'nobody', and the entry is of 'builder'"):
+        journal.attach(named.id, entry.id)
+    with pytest.raises(JournalError, match="no entry 'entry_none'"):
+        journal.attach(orphan.id, "entry_none")
+    attached = journal.attach(orphan.id, entry.id)
+    assert (attached.entry_id, attached.expectation_id, attached.routed_by) == (entry.id, None, "entry")
+    kept = journal.get(entry.id)
+    assert (kept.signals, kept.assessment) == ((attached,), "failure")
+    assert kept.assessment_notes == "mars: the numbers are wrong, https://mars.example/1"
+    assert [one.id for one in journal.orphans()] == [named.id]
+    for signal_id, entry_id in ((orphan.id, other.id), ("signal_none", entry.id)):
+        with pytest.raises(JournalError, match="waits as an orphan; `golden journal orphans`"):
+            journal.attach(signal_id, entry_id)
+    assert stand(journal, other) == "open"
+
+
 def test_webhooks_need_no_agent(journal: Journal) -> None:
     entry = begin(journal, GREEN, agent="critic")
     assert journal.add_signal("ci", "negative", "red", data={"pr": 42}).entry_id == entry.id

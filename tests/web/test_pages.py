@@ -454,6 +454,19 @@ def test_agents_are_told_with_their_failures_and_hints(client: TestClient, servi
     assert client.get("/api/v1/outcomes").json()["n"] == 3
 
 
+def test_waiting_page_lists_what_waits_for_a_person(client: TestClient, services: Services) -> None:
+    failed = services.journal.log_intent(f"fix it {HOSTILE}", agent_id="<b>fixer")
+    services.journal.log_outcome(failed.id, "failure", HOSTILE)
+    orphan = services.journal.add_signal("mars", "positive", "all is well")
+    page = client.get("/waiting").text
+    assert f'href="/journal/{failed.id}"' in page
+    assert f'href="/signals/{orphan.id}"' in page
+    assert "Failures that nobody has judged" in page
+    for raw in ("<script>alert", "<b>fixer", "\x1b", "\u202e"):
+        assert raw not in page
+    assert client.get(f"{API}/inbox").json()["counts"] == {"failure": 1, "signal": 1}
+
+
 def test_texts_of_strangers_are_shown_and_never_taken_for_html(client: TestClient, services: Services) -> None:
     begun = services.journal.log_intent(HOSTILE, "<i>", agent_id="<b>agent</b>", session_key="<u>")
     services.journal.log_outcome(begun.id, "failure", HOSTILE, actions=[HOSTILE, {"x": HOSTILE}])
