@@ -9,10 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 from mcp.server import Server, ServerRequestContext
-from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListResourcesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    TextContent,
+    TextResourceContents,
+)
 
-from pytest_golden.clock import new_id
-from pytest_golden.errors import GoldenError, StorageError
+from pytest_golden.clock import new_id, utc_now
+from pytest_golden.errors import GoldenError, ManifestError, StorageError
 from pytest_golden.mcp.tool_answers import Answer, make_answer, make_visible
 from pytest_golden.mcp.tools import TOOLS, Arguments, GoldenTool, read_arguments, write_instructions
 from pytest_golden.mcp.workplace import SESSION, Caller, CallerOptions, Workplace, find_caller
@@ -27,6 +41,13 @@ _log = logging.getLogger(__name__)
 _NAME = "golden"
 # As many as the store has connections for; more would only wait there.
 _MOST_AT_ONCE = 8
+_INBOX = Resource(
+    uri="golden://inbox",
+    name="inbox",
+    title="What waits for a person",
+    description="Outputs, failures, news, intents, lessons, quarantines and weaker floors that wait for a person, each with the command that deals with it.",
+    mime_type="application/json",
+)
 
 
 def make_server(place: Workplace, options: CallerOptions) -> Server[dict[str, str]]:
@@ -59,6 +80,7 @@ def make_server(place: Workplace, options: CallerOptions) -> Server[dict[str, st
             content=[TextContent(type="text", text=answer.text)], structured_content=answer.value, is_error=False
         )
 
+    list_inbox, read_inbox = _offer_inbox(place, seats)
     return Server(
         _NAME,
         title="Golden projects",
@@ -67,12 +89,48 @@ def make_server(place: Workplace, options: CallerOptions) -> Server[dict[str, st
         lifespan=_live,
         on_list_tools=list_all,
         on_call_tool=call,
+        on_list_resources=list_inbox,
+        on_read_resource=read_inbox,
     )
+
+
+def _offer_inbox(place: Workplace, seats: anyio.CapacityLimiter) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return what lists the only resource, and what reads it."""
+
+    async def list_inbox(_: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
+        return ListResourcesResult(resources=[_INBOX])
+
+    async def read_inbox(_: Context, asked: ReadResourceRequestParams) -> ReadResourceResult:
+        if str(asked.uri) != _INBOX.uri:
+            raise MCPError(INVALID_PARAMS, f"there is no resource {str(asked.uri)!r:.100}; there is {_INBOX.uri}")
+        try:
+            text = await anyio.to_thread.run_sync(_read_inbox, place, limiter=seats)
+        except (GoldenError, ValueError) as error:
+            if isinstance(error, StorageError):
+                place.notice(error)
+            raise MCPError(INTERNAL_ERROR, make_visible(str(error))) from None
+        return ReadResourceResult(
+            contents=[TextResourceContents(uri=_INBOX.uri, mime_type=_INBOX.mime_type, text=text)]
+        )
+
+    return list_inbox, read_inbox
 
 
 @asynccontextmanager
 async def _live(_: Server[dict[str, str]]) -> AsyncIterator[dict[str, str]]:
     yield {SESSION: new_id("mcp")}
+
+
+def _read_inbox(place: Workplace) -> str:
+    # Imported when it is read, as the tools' work is.
+    from pytest_golden.gate.inbox import open_inbox
+
+    services = place.services()
+    try:
+        manifest = services.manifest.read()
+    except ManifestError:
+        manifest = None
+    return make_answer(open_inbox(services.store, manifest, utc_now(), by_person=False).to_dict()).text
 
 
 def _answer(place: Workplace, tool: GoldenTool, caller: Caller, given: dict[str, Any]) -> Answer:

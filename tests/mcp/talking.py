@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyio.from_thread import start_blocking_portal
 from mcp.client import Client
-from mcp_types import CallToolResult, Implementation, TextContent
+from mcp_types import CallToolResult, Implementation, TextContent, TextResourceContents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +53,14 @@ class Talk:
 
     def tools(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in self._portal.call(self.client.list_tools).tools}
+
+    def read(self, uri: str) -> Any:
+        (content,) = self._portal.call(partial(self.client.read_resource, uri)).contents
+        assert isinstance(content, TextResourceContents)
+        return json.loads(content.text)
+
+    def resources(self) -> list[str]:
+        return [one.uri for one in self._portal.call(self.client.list_resources).resources]
 
 
 def read_text(answer: CallToolResult) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp.shared.exceptions import MCPError
 
 import pytest_golden.storage.schema  # noqa: F401
 from pytest_golden.cli.main import main
@@ -243,6 +244,20 @@ def test_a_review_is_narrowed_and_newest_first(talk: Talk) -> None:
     assert [one["intent"] for one in talk.ask("review_journal", limit=2)["entries"]] == ["work 2", "work 1"]
     assert [one["intent"] for one in talk.ask("review_journal", intent_type="deploy")["entries"]] == ["work 0"]
     assert [one["intent"] for one in talk.ask("review_journal", filter="open")["entries"]] == ["work 1", "work 0"]
+
+
+def test_what_waits_for_a_person_is_a_resource(talk: Talk) -> None:
+    assert talk.resources() == ["golden://inbox"]
+    assert talk.read("golden://inbox") == {"counts": {}, "items": []}
+    entry_id = talk.ask("log_intent", intent="deploy")["entry_id"]
+    talk.ask("log_outcome", entry_id=entry_id, result="failure", notes="\x1b[31mno disk")
+    talk.ask("propose_lesson", lesson="Wash the fruit before it is cut", error="KiwiError: dirty", why="it was dirty")
+    told = talk.read("golden://inbox")
+    assert told["counts"] == {"failure": 1, "lesson": 1}
+    assert (told["items"][0]["id"], "no disk" in told["items"][0]["detail"]) == (entry_id, True)
+    assert "Wash the fruit" not in str(told)
+    with pytest.raises(MCPError, match="there is no resource 'golden://other'; there is golden://inbox"):
+        talk.read("golden://other")
 
 
 def test_a_mebibyte_comes_back_cut_and_marked(talk: Talk) -> None:
