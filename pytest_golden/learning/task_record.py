@@ -188,15 +188,15 @@ class Spool:
     def _claim(self) -> None:
         if self._taken.exists() and self._path.exists():
             # Another process ended in between.
-            with self._taken.open("a", encoding="utf-8") as file:
-                file.write(self._path.read_text(encoding="utf-8"))
+            with self._taken.open("ab") as file:
+                file.write(b"\n" + self._path.read_bytes())
             self._path.unlink()
         elif self._path.exists():
             self._path.replace(self._taken)
 
     def _read(self) -> Iterator[TaskRecord]:
         text = self._taken.read_text(encoding="utf-8", errors="replace") if self._taken.exists() else ""
-        for line in text.splitlines():
+        for line in filter(None, text.split("\n")):
             try:
                 yield TaskRecord.from_dict(json.loads(line))
             except (ValueError, RecursionError) as problem:

@@ -365,7 +365,7 @@ def test_what_a_locked_store_does_not_take_waits_for_the_next_process(path: Path
         assert spool.stat().st_mode & 0o077 == 0
         other.execute("ROLLBACK")
     # A process was killed while it wrote, and another one while it took a task in.
-    spool.write_text(f'{spool.read_text()}{{"agent": "fix')
+    spool.write_bytes(spool.read_bytes() + b'{"agent": "fix\xc3')
     taken = path.with_name("agents.db.tasks.taken.jsonl")
     taken.write_text(f"{json.dumps(make_record(0).to_dict())}\n")
     with AgentMemory("other", path) as memory:

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-_INSTALLED = re.compile(r"(?P<folder>[^\s\"':]*[\\/](?:site|dist)-packages)[\\/](?P<name>\w+)(?:[\\/]|\.py\b)")
+# It begins where a path may begin, so that a long text is searched once.
+_PATH_SIGN = r"[^\s\"'`:()\[\]<>]"
+_INSTALLED = re.compile(
+    rf"(?<!{_PATH_SIGN})(?P<folder>{_PATH_SIGN}{{0,500}}[\\/](?:site|dist)-packages)[\\/](?P<name>\w+)(?:[\\/]|\.py\b)"
+)
 _RAISED = re.compile(r"^(?:E +)?(?P<name>[a-z_]\w*)(?:\.\w+)*\.[A-Z]\w*(?::|$)", re.MULTILINE)
 _OF_A_PACKAGE = re.compile(r"(?P<name>.+?)-(?P<version>[^-]+)\.(?:dist|egg)-info$")
 _MOST_OF_FILE = 4 << 20
