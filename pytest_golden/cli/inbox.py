@@ -50,7 +50,7 @@ def _show(console: Console, found: Inbox) -> None:
         console.print(styled(f"{KINDS[kind]} ({count})", "bold"))
         for item in (one for one in found.items if one.kind == kind):
             when = "" if item.at is None else f"{show_local(item.at)}  "
-            print_indented(console, f"{when}{item.title}", 2)
+            print_indented(console, f"{when}{item.who}: {item.title}", 2)
             if item.detail:
                 print_indented(console, item.detail, 4)
             print_indented(console, styled(item.action, "dim"), 4)

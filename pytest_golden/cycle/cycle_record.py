@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 from pytest_golden.clock import new_id
 from pytest_golden.cycle.model import CycleState, CycleStep
 from pytest_golden.cycle.rules import ERROR, FAILURE, SUCCESS, Round, get_final_status, make_fingerprint
+from pytest_golden.cycle.worktree import name_branch
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.events import GATE_AGENT
 from pytest_golden.gate.service import RegressionGuard
@@ -31,6 +32,7 @@ from pytest_golden.gate.state_folder import (
     list_store_files,
     prepare_state_folder,
 )
+from pytest_golden.gate.store import CYCLE_TYPE
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.journal.model import ImmediateResult, SignalType
 from pytest_golden.journal.service import Journal
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.model import Gateway
 
 
-CYCLE_TYPE = "cycle"
 _VERSION = 1
 _FOLDER = "cycles"
 _ID_FORM = re.compile(r"cycle_[0-9A-HJKMNP-TV-Z]{26}")
@@ -151,6 +152,7 @@ def _final(state: CycleState) -> str:
 def _note(state: CycleState) -> dict[str, Any]:
     return {
         "cycle_id": state.cycle_id,
+        "branch": name_branch(state.cycle_id),
         "verdict": str(state.verdict),
         "improvements_approved": state.improvements_approved,
         "improvements_rejected": state.improvements_rejected,

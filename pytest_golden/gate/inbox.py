@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pytest_golden.errors import BaselineError
+from pytest_golden.errors import BaselineError, GoldenError
 from pytest_golden.gate.recorded import RecordedGates
+from pytest_golden.gate.store import CYCLE_TYPE
 from pytest_golden.gate.waiting_outputs import open_waiting
+from pytest_golden.gateway.git import run_git
 from pytest_golden.journal import review_store
 from pytest_golden.learning.gate_learning import GATE_AGENT
 from pytest_golden.learning.learned_pages import LearnedPages
@@ -20,7 +23,8 @@ from pytest_golden.storage.columns import to_ms
 from pytest_golden.values.shape import Shape, in_form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+    from pathlib import Path
 
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.storage.store import Store
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 #: What may wait, the most urgent first, and what each is called.
 KINDS: Mapping[str, str] = {
     "outputs": "outputs of red runs",
+    "cycle": "branches of improvement cycles",
     "failure": "failures that nobody has judged",
     "signal": "news that found no entry",
     "intent": "intents without an outcome",
@@ -39,14 +44,20 @@ MOST_OF_A_KIND = 50
 # How long news and failures are shown, when an intent is stale, and how soon the end of a quarantine is told.
 _SHOWN_DAYS, _STALE_DAYS, _SOON_DAYS, _WEEK_DAYS = 14, 1, 14, 7
 _MOST_OF_TEXT = 300
+# What is done with the branch of a cycle, by its verdict.
+_ACTIONS = {"verified": "git merge {branch}", "flagged": "git diff HEAD...{branch}"}
 
 
 @dataclass(frozen=True, slots=True)
 class InboxItem(Shape):
-    """Something that waits: `kind` is one of `KINDS`, `id` that of the entry, signal, lesson or project, `action` a command."""
+    """Something that waits: `kind` is one of `KINDS`, `id` that of the entry, signal, lesson or project, `action` a command.
+
+    `who` is the agent, source or project that it is of.
+    """
 
     kind: str
     id: str
+    who: str
     title: str
     detail: str
     at: datetime | None
@@ -68,7 +79,7 @@ class Inbox(Shape):
 
 
 def open_inbox(store: Store, manifest: Manifest | None, now: datetime, *, by_person: bool) -> Inbox:
-    """Find what waits for a person. Without a manifest, outputs and quarantines are left out.
+    """Find what waits for a person. Without a manifest, outputs, branches of cycles and quarantines are left out.
 
     Only a person sees the words of a lesson that waits.
 
@@ -77,6 +88,7 @@ def open_inbox(store: Store, manifest: Manifest | None, now: datetime, *, by_per
     """
     found = chain(
         () if manifest is None else _list_outputs(manifest),
+        () if manifest is None else _list_cycles(store, manifest.workspace_root),
         _list_of_journal(store, now),
         _list_lessons(store, by_person=by_person),
         () if manifest is None else _list_quarantines(manifest, now),
@@ -89,14 +101,37 @@ def _list_outputs(manifest: Manifest) -> Iterator[InboxItem]:
     try:
         runs = open_waiting(manifest).list_runs()
     except BaselineError as error:
-        yield InboxItem("outputs", "", "what red runs kept cannot be read", str(error), None, "golden accept")
+        yield InboxItem("outputs", "", "golden", "what red runs kept cannot be read", str(error), None, "golden accept")
         return
     for run in runs[:MOST_OF_A_KIND]:
         told = run.refused or ", ".join(f"{output.path} {output.change}" for output in run.outputs)
-        title = f"{run.project}: {count_of(len(run.outputs) + run.omitted, 'output')}"
-        yield InboxItem(
-            "outputs", run.project, title, _cut(told), run.origin.at, f"golden accept {_quote(run.project)}"
-        )
+        title = count_of(len(run.outputs) + run.omitted, "output")
+        action = f"golden accept {_quote(run.project)}"
+        yield InboxItem("outputs", run.project, run.project, title, _cut(told), run.origin.at, action)
+
+
+def _list_cycles(store: Store, folder: Path) -> Iterator[InboxItem]:
+    """Yield the newest cycles with a verdict whose branch is there and not merged into what is checked out."""
+    with store.read() as connection:
+        rows = review_store.list_numbered_entries(connection, MOST_OF_A_KIND, intent_type=CYCLE_TYPE)
+    noted = [
+        (entry, entry.actions[0]) for _, entry, _ in rows if entry.actions and isinstance(entry.actions[0], Mapping)
+    ]
+    open_branches = _list_open_branches(folder) if noted else frozenset()
+    for entry, note in noted:
+        branch, verdict = str(note.get("branch")), note.get("verdict")
+        if verdict in _ACTIONS and branch in open_branches:
+            action = _ACTIONS[verdict].format(branch=_quote(branch))
+            yield InboxItem("cycle", entry.id, str(verdict), _cut(entry.intent), branch, entry.closed_at, action)
+
+
+def _list_open_branches(folder: Path) -> frozenset[str]:
+    try:
+        done = run_git(folder, "for-each-ref", "--no-merged=HEAD", "--format=%(refname:short)", "refs/heads/golden/")
+    except GoldenError:
+        # Without git there is no branch to merge.
+        return frozenset()
+    return frozenset(done.stdout.split())
 
 
 def _list_of_journal(store: Store, now: datetime) -> Iterator[InboxItem]:
@@ -111,17 +146,16 @@ def _list_of_journal(store: Store, now: datetime) -> Iterator[InboxItem]:
         )
     for entry in failures:
         action = f'golden journal assess {entry.id} failure --notes "..."'
-        title = f"{entry.agent_id}: {_cut(entry.intent)}"
-        yield InboxItem("failure", entry.id, title, _cut(entry.assessment_notes or ""), entry.updated_at, action)
+        detail = _cut(entry.assessment_notes or "")
+        yield InboxItem("failure", entry.id, entry.agent_id, _cut(entry.intent), detail, entry.updated_at, action)
     for signal in orphans:
         if signal.created_at >= since:
-            title = f"{signal.signal_type} from {signal.source}: {_cut(signal.summary)}"
-            action = f"golden journal attach {signal.id} ENTRY"
-            yield InboxItem("signal", signal.id, title, "", signal.created_at, action)
+            action, detail = f"golden journal attach {signal.id} ENTRY", signal.signal_type.value
+            yield InboxItem("signal", signal.id, signal.source, _cut(signal.summary), detail, signal.created_at, action)
     for entry in intents:
         action = f'golden journal assess {entry.id} partial --notes "..."'
-        title = f"{entry.agent_id}: {_cut(entry.intent)}"
-        yield InboxItem("intent", entry.id, title, "no outcome was logged", entry.created_at, action)
+        told = "no outcome was logged"
+        yield InboxItem("intent", entry.id, entry.agent_id, _cut(entry.intent), told, entry.created_at, action)
 
 
 def _list_lessons(store: Store, *, by_person: bool) -> Iterator[InboxItem]:
@@ -130,7 +164,7 @@ def _list_lessons(store: Store, *, by_person: bool) -> Iterator[InboxItem]:
         who = skill.proposed_by or item.kept.agent
         action = f"golden lessons approve {skill.id}"
         title = _cut(skill.lesson) if by_person else "a lesson for a person to read"
-        yield InboxItem("lesson", skill.id, title, f"proposed by {who}", skill.created_at, action)
+        yield InboxItem("lesson", skill.id, who, title, "", skill.created_at, action)
 
 
 def _list_quarantines(manifest: Manifest, now: datetime) -> Iterator[InboxItem]:
@@ -139,19 +173,17 @@ def _list_quarantines(manifest: Manifest, now: datetime) -> Iterator[InboxItem]:
         days = None if limit is None else (limit.until - now.date()).days
         if limit is not None and days is not None and days <= _SOON_DAYS:
             ends = f"ended on {limit.until}" if days < 0 else f"ends on {limit.until}"
-            detail = f"its quarantine {ends}: {_cut(limit.reason)}"
-            yield InboxItem(
-                "quarantine", project.name, project.name, detail, None, f"golden history {_quote(project.name)}"
-            )
+            action = f"golden history {_quote(project.name)}"
+            yield InboxItem("quarantine", project.name, project.name, ends, _cut(limit.reason), None, action)
 
 
 def _list_weaker_floors(store: Store, now: datetime) -> Iterator[InboxItem]:
     for run in RecordedGates(store).list_runs(MOST_OF_A_KIND).items:
         verdict = run.verdict
         if verdict.weakenings and verdict.floor_accepted and run.started_at >= now - timedelta(days=_WEEK_DAYS):
-            commit = f" at {run.commit[:10]}" if run.commit else ""
-            title = f"{count_of(verdict.weakenings, 'weakening')} accepted{commit}"
-            yield InboxItem("floor", run.entry_id, title, "", run.started_at, f"golden report {run.entry_id}")
+            title = f"{count_of(verdict.weakenings, 'weakening')} accepted"
+            who = run.commit[:10] if run.commit else "no commit"
+            yield InboxItem("floor", run.entry_id, who, title, "", run.started_at, f"golden report {run.entry_id}")
 
 
 def _cut(text: str) -> str:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, and_, delete, exists, func, or_, select
 from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import SettingsError
 from pytest_golden.history.past_store import list_projects, split
-from pytest_golden.journal.rules import DEFAULT_RULES
+from pytest_golden.journal.rules import rules_of
 from pytest_golden.learning.gate_learning import learn_from_results
 from pytest_golden.regression.model import ResultStatus, was_interrupted
 from pytest_golden.regression.slowdown import MOST_PASSES
@@ -147,7 +147,7 @@ def _choose_kept(
         return dict.fromkeys(agents, ordered)
     found = {}
     for agent_id in agents:
-        retention = rules.get(agent_id, DEFAULT_RULES).retention
+        retention = rules_of(agent_id, rules).retention
         closed_after = None if retention.days is None else now - timedelta(days=retention.days)
         if (closed_after, retention.entries) != (None, None):
             found[agent_id] = (closed_after, retention.entries)

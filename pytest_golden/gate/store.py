@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 RUN_TYPE = "regression_check"
 RESULT_TYPE = "golden_run"
+CYCLE_TYPE = "cycle"
 _IMMEDIATE = {
     ResultStatus.PASSED: (journal.ImmediateResult.SUCCESS, journal.Assessment.SUCCESS),
     ResultStatus.FAILED: (journal.ImmediateResult.FAILURE, journal.Assessment.FAILURE),

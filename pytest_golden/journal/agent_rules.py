@@ -11,11 +11,12 @@ import yaml
 
 from pytest_golden.errors import SettingsError
 from pytest_golden.journal.model import Assessment
-from pytest_golden.journal.rules import Retention, Rules
+from pytest_golden.journal.rules import EVERYBODY, Retention, Rules
 from pytest_golden.manifest import kinds
 from pytest_golden.manifest.units import bare, show
 
 VARIABLE = "GOLDEN_JOURNAL_RULES"
+_ALL = "*"
 
 
 def _check_limit(value: Any) -> int:
@@ -53,7 +54,7 @@ _check_record = kinds.record_of(RULE_KEYS).check
 
 
 def parse_rules(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Rules]:
-    """Read rules by agent, as `{"builder": {"all_expired": "success"}}`.
+    """Read rules by agent, as `{"builder": {"all_expired": "success"}}`; `default` stands for every agent that is not named but the gate's.
 
     Raises:
         ValueError: what is wrong with them and where, all at once; for an unknown key, what may be meant.
@@ -65,6 +66,11 @@ def parse_rules(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Rule
     rules: dict[str, Rules] = {}
     findings = []
     for agent_id, record in given.items():
+        if agent_id == _ALL:
+            findings += kinds.findings_below(
+                _ALL, kinds.wrong(f"{_ALL} is no agent: {EVERYBODY} stands for all that are not named")
+            )
+            continue
         try:
             rules[agent_id] = _read(_check_record(record))
         except ValueError as error:

@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, Integer, and_, bindparam, insert, literal_col
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal import model
-from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, describe_assessment, lapse
+from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, describe_assessment, lapse, rules_of
 from pytest_golden.manifest.units import parse_duration
 from pytest_golden.storage.columns import from_ms, storable, to_ms
 from pytest_golden.storage.schema import entries, entry_history, expectations
@@ -283,7 +283,7 @@ def resolve_due(connection: Connection, timestamp: datetime, rules: Mapping[str,
     change = Change(SWEEP, to_ms(timestamp), "the time is over")
     for entry_id, of_entry in groupby(rows, key=lambda row: row[1]):
         standing = get_standing(connection, entry_id)
-        _lapse(connection, standing, tuple(of_entry), change, rules.get(standing.agent_id, DEFAULT_RULES))
+        _lapse(connection, standing, tuple(of_entry), change, rules_of(standing.agent_id, rules))
     return len(rows), len(rows) == _MOST_AT_ONCE
 
 

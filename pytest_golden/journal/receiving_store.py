@@ -19,7 +19,7 @@ from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, Change, get_s
 from pytest_golden.journal.hints import Words, anchors_of, fits, read_words
 from pytest_golden.journal.model import Assessment, Expectation, RoutedBy, Signal, SignalType
 from pytest_golden.journal.routing import MOST_KEPT, News, Route, route
-from pytest_golden.journal.rules import DEFAULT_RULES, HUMAN, Rules
+from pytest_golden.journal.rules import HUMAN, Rules, rules_of
 from pytest_golden.journal.store import Received, SweptStore, take_signal
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, expectations, signals
@@ -252,7 +252,7 @@ def _keep(
         override(connection, target, _WORDS[signal.signal_type], change)
     expectation_id = None if found.taken is None else found.taken.id
     agent_id = received.agent_id if found.taken is None else found.taken.agent_id
-    return take_signal(connection, signal, expectation_id, received, rules=rules.get(agent_id or "", DEFAULT_RULES))
+    return take_signal(connection, signal, expectation_id, received, rules=rules_of(agent_id, rules))
 
 
 def route_to_new(connection: Connection, new: Sequence[Expectation], agent_id: str, rules: Mapping[str, Rules]) -> int:
@@ -301,9 +301,7 @@ def attach(connection: Connection, signal_id: str, entry_id: str, rules: Mapping
         )
     received = Received(RoutedBy.ENTRY, None, standing.agent_id)
     signal = replace(found[0].signal, entry_id=entry_id)
-    return take_signal(
-        connection, signal, None, received, is_kept=True, rules=rules.get(standing.agent_id, DEFAULT_RULES)
-    )
+    return take_signal(connection, signal, None, received, is_kept=True, rules=rules_of(standing.agent_id, rules))
 
 
 def _route_again(connection: Connection, ids: Sequence[str], rules: Mapping[str, Rules]) -> int:
@@ -318,7 +316,7 @@ def _assign(connection: Connection, orphans: Iterable[Orphan], rules: Mapping[st
         if found.taken is not None:
             signal = replace(orphan.signal, entry_id=found.taken.entry_id)
             received = Received(found.rule, write_routing(found), orphan.agent_id)
-            of_agent = rules.get(found.taken.agent_id, DEFAULT_RULES)
+            of_agent = rules_of(found.taken.agent_id, rules)
             take_signal(connection, signal, found.taken.id, received, is_kept=True, rules=of_agent)
             taken += 1
     return taken

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
 from pytest_golden.manifest.units import show
 from pytest_golden.values.checking import check_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HUMAN = "human"
 GITHUB = "github"
@@ -72,6 +76,17 @@ class Rules:
 
 
 DEFAULT_RULES = Rules()
+#: The name that stands for every agent that has no rules of its own, but not for the gate's agent.
+EVERYBODY = "default"
+_GATE = "golden"
+
+
+def rules_of(agent_id: str | None, rules: Mapping[str, Rules]) -> Rules:
+    """Return the rules of an agent: its own, else those of `default`."""
+    own = rules.get(agent_id) if agent_id else None
+    if own is not None or agent_id == _GATE:
+        return own or DEFAULT_RULES
+    return rules.get(EVERYBODY, DEFAULT_RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +155,11 @@ def assess(counts: Counts, rules: Rules = DEFAULT_RULES, *, before: Assessment =
     if counts.human_word is not None:
         return counts.human_word
     assessment = _fold(counts, rules)
-    return before if assessment is Assessment.OPEN else assessment
+    if assessment is not Assessment.OPEN:
+        return assessment
+    # Good news came before the outcome, which then said failure.
+    is_contradicted = before is Assessment.SUCCESS and counts.immediate_result is ImmediateResult.FAILURE
+    return Assessment.FAILURE if is_contradicted else before
 
 
 def describe_assessment(assessment: Assessment, counts: Counts, cause: str | None) -> str | None:

@@ -14,7 +14,7 @@ from pytest_golden.journal.checks.rules import refuse_forbidden
 from pytest_golden.journal.expectation_input import read_expectations
 from pytest_golden.journal.review import ALL, JournalSummary, read_filter, summarize
 from pytest_golden.journal.routing import RoutingExplanation, read_explanation
-from pytest_golden.journal.rules import DEFAULT_RULES
+from pytest_golden.journal.rules import rules_of
 from pytest_golden.journal.transfer.service import export_journal, import_journal
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
@@ -94,7 +94,7 @@ class Journal:
         """
         timestamp, agent_id = self._now(), caller_input.clean_name("agent_id", agent_id)
         intent_type = caller_input.clean_optional("intent_type", intent_type)
-        self._rules.get(agent_id, DEFAULT_RULES).check_intent_type(agent_id, intent_type)
+        rules_of(agent_id, self._rules).check_intent_type(agent_id, intent_type)
         entry = model.JournalEntry(
             id=new_id("entry"),
             job_id=caller_input.clean_optional("job_id", job_id),
@@ -144,7 +144,7 @@ class Journal:
         with self._store.write_asking(ask_for_standing(entry_id)) as (connection, (found,)):
             standing = read_standing(found, entry_id)
             owner = _refuse_other(entry_id, standing.agent_id, agent_id)
-            rules = self._rules.get(owner, DEFAULT_RULES)
+            rules = rules_of(owner, self._rules)
             refuse_forbidden(outcome.expectations, rules, owner)
             stored.record_outcome(connection, entry_id, outcome, timestamp, who=owner, rules=rules, standing=standing)
             receiving_store.route_to_new(connection, outcome.expectations, owner, self._rules)

@@ -63,6 +63,7 @@ _ROWS_OF_PAGE = 20
 _CHUNK_BYTES = 1 << 16
 # The page of each kind of what waits; outputs are on the page itself.
 _INBOX_PAGES = {
+    "cycle": "journal",
     "failure": "journal",
     "signal": "signals",
     "intent": "journal",

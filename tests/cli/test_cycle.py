@@ -83,6 +83,23 @@ def test_a_floor_that_is_weakened_to_hide_a_break_is_flagged_and_the_bases_floor
     assert {one["kind"] for one in ran.json["weakened_floor"]} == {"manifest", "expectation"}
 
 
+def test_the_branch_of_a_cycle_waits_for_a_person_until_it_is_merged(repository: Repository, golden: Golden) -> None:
+    cycle = ("cycle", "--review", "true", "--max-improvements", "1", "--json")
+    verdicts: dict[str, str] = {}
+    for improve in ("echo '# faster' >> lib.sh", "echo 'exit 0' > run.sh"):
+        ran = golden(*cycle, "--improve", improve, "--task", "for speed")
+        verdicts[ran.json["verdict"]] = ran.json["branch"]
+    waiting = {item["who"]: item for item in golden("inbox", "--json").json["items"]}
+    assert [(item["title"], item["detail"], item["action"]) for _, item in sorted(waiting.items())] == [
+        ("for speed", verdicts["flagged"], f"git diff HEAD...{verdicts['flagged']}"),
+        ("for speed", verdicts["verified"], f"git merge {verdicts['verified']}"),
+    ]
+    assert sorted(waiting) == ["flagged", "verified"]
+    repository.git("merge", "-q", verdicts["verified"])
+    repository.git("branch", "-q", "-D", verdicts["flagged"])
+    assert golden("inbox").out == "nothing waits for you\n"
+
+
 def test_an_edit_of_a_projects_own_file_is_flagged_although_all_pass(repository: Repository, golden: Golden) -> None:
     improve = "echo 'exit 0' > run.sh; echo nonsense: [ > golden_projects.yaml"
     ran = golden("cycle", "--improve", improve, "--review", "true", "--max-improvements", "1", "--store", "none")

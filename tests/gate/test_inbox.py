@@ -61,16 +61,21 @@ def test_what_agents_left_waits_for_a_person(store: Store) -> None:
     found = open_inbox(store, None, NOW, by_person=True)
     assert found.counts == {"failure": 1, "signal": 1, "intent": 1, "lesson": 1}
     failure, signal, intent, lesson = found.items
-    assert (failure.title, failure.detail) == ("fixer: fix lately", "the agent reported failure: it broke again")
+    assert (failure.who, failure.title, failure.detail) == (
+        "fixer",
+        "fix lately",
+        "the agent reported failure: it broke again",
+    )
     assert failure.action == f'golden journal assess {failure.id} failure --notes "..."'
-    assert (signal.id, signal.title) == (orphan.id, "negative from mars: unheard of")
+    assert (signal.id, signal.who, signal.title, signal.detail) == (orphan.id, "mars", "unheard of", "negative")
     assert signal.action == f"golden journal attach {orphan.id} ENTRY"
-    assert (intent.id, intent.title, intent.detail) == (
+    assert (intent.id, intent.who, intent.title, intent.detail) == (
         stale.id,
-        "builder: rebuild the orders",
+        "builder",
+        "rebuild the orders",
         "no outcome was logged",
     )
-    assert (lesson.title, lesson.detail) == ("Wash the fruit before it is cut", "proposed by fixer")
+    assert (lesson.who, lesson.title) == ("fixer", "Wash the fruit before it is cut")
     assert lesson.action == f"golden lessons approve {lesson.id}"
     (hidden,) = (one for one in open_inbox(store, None, NOW, by_person=False).items if one.kind == "lesson")
     assert (hidden.id, hidden.title) == (lesson.id, "a lesson for a person to read")
@@ -91,9 +96,9 @@ def test_quarantines_that_end_soon_are_told(tmp_path: Path) -> None:
     (tmp_path / "golden_projects.yaml").write_text("\n".join(lines))
     with Store.open(tmp_path / "golden.db") as store:
         found = open_inbox(store, load_manifest(tmp_path / "golden_projects.yaml"), NOW, by_person=True)
-    assert [(one.id, one.detail) for one in found.items] == [
-        ("over", "its quarantine ended on 2026-03-19: flaky upstream"),
-        ("soon", "its quarantine ends on 2026-04-03: flaky upstream"),
+    assert [(one.id, one.title, one.detail) for one in found.items] == [
+        ("over", "ended on 2026-03-19", "flaky upstream"),
+        ("soon", "ends on 2026-04-03", "flaky upstream"),
     ]
     assert {one.kind for one in found.items} <= set(KINDS)
 
@@ -105,5 +110,5 @@ def test_very_many_are_cut(tmp_path: Path) -> None:
             journal.log_intent(f"work {number} {'x' * 500}", agent_id="builder")
         found = open_inbox(store, None, NOW, by_person=True)
     assert found.counts == {"intent": MOST_OF_A_KIND}
-    assert found.items[0].title.startswith("builder: work 54 x")
-    assert len(found.items[0].title) < 320
+    assert found.items[0].title.startswith("work 54 x")
+    assert len(found.items[0].title) <= 300

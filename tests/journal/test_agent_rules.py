@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.model import Assessment
-from pytest_golden.journal.rules import Retention, Rules
+from pytest_golden.journal.rules import Retention, Rules, rules_of
+from pytest_golden.journal.service import Journal
+
+if TYPE_CHECKING:
+    from pytest_golden.storage.store import Store
 
 
 def test_rules_are_read_by_agent() -> None:
@@ -48,3 +52,20 @@ def test_a_rule_that_there_is_not_is_refused_with_its_place(given: Any, message:
 def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(ValueError, match=r"rules.a: unknown key 'x'.*; rules.b.retention.days: '1' is not"):
         parse_rules({"a": {"x": 1}, "b": {"retention": {"days": "1"}}})
+
+
+def test_default_stands_for_every_agent_that_is_not_named_but_the_gates() -> None:
+    rules = parse_rules({"default": {"all_expired": "success", "intent_types": ["etl"]}, "builder": {}})
+    assert rules_of("anybody", rules).all_expired == rules_of(None, rules).all_expired == "success"
+    assert rules_of("builder", rules) == rules_of("golden", rules) == rules_of("x", {}) == Rules()
+    assert rules_of("golden", parse_rules({"golden": {"all_expired": "failure"}})).all_expired == "failure"
+    with pytest.raises(ValueError, match=r"rules\.\*: \* is no agent: default stands for all that are not named"):
+        parse_rules({"*": {"all_expired": "success"}})
+
+
+def test_rules_for_all_reach_the_journal(store: Store) -> None:
+    journal = Journal(store, rules={"default": {"intent_types": ["etl"]}})
+    with pytest.raises(ValueError, match="intent_type 'deploy' is not one of agent 'anybody'"):
+        journal.log_intent("x", "deploy", agent_id="anybody")
+    assert journal.log_intent("x", "etl", agent_id="anybody").intent_type == "etl"
+    assert journal.log_intent("x", "regression_check", agent_id="golden").agent_id == "golden"

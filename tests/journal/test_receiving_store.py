@@ -73,6 +73,17 @@ def test_an_orphan_is_attached_to_an_entry_once_and_never_to_another_agents(jour
     assert stand(journal, other) == "open"
 
 
+def test_good_news_that_came_early_is_no_success_of_what_then_failed(journal: Journal) -> None:
+    entry = journal.log_intent("deploy", agent_id="builder")
+    journal.add_signal("pager", "positive", "all quiet", entry_id=entry.id)
+    assert stand(journal, entry) == "success"
+    failed = journal.log_outcome(entry.id, "failure", "rolled back", expectations=[GREEN])
+    assert (failed.assessment, failed.assessment_notes) == ("failure", "the agent reported failure: rolled back")
+    # What is expected then may still be met.
+    journal.add_signal("ci", "positive", "green", data={"pr": 42}, agent_id="builder")
+    assert stand(journal, entry) == "success"
+
+
 def test_webhooks_need_no_agent(journal: Journal) -> None:
     entry = begin(journal, GREEN, agent="critic")
     assert journal.add_signal("ci", "negative", "red", data={"pr": 42}).entry_id == entry.id

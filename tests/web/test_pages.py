@@ -459,6 +459,13 @@ def test_waiting_page_lists_what_waits_for_a_person(client: TestClient, services
     services.journal.log_outcome(failed.id, "failure", HOSTILE)
     orphan = services.journal.add_signal("mars", "positive", "all is well")
     page = client.get("/waiting").text
+    (item,) = client.get(f"{API}/inbox").json()["items"]
+    assert (item["kind"], item["who"], item["title"], item["action"]) == (
+        "outputs",
+        "orders",
+        "2 outputs",
+        "golden accept orders",
+    )
     assert f'href="/journal/{failed.id}"' in page
     assert f'href="/signals/{orphan.id}"' in page
     assert "Failures that nobody has judged" in page

@@ -25,7 +25,7 @@ from pytest_golden.journal.checks.rules import read_check
 from pytest_golden.journal.checks.store import Claim, claim_check, count_due, end_claim, give_back, list_due
 from pytest_golden.journal.model import RoutedBy, Signal, SignalType
 from pytest_golden.journal.receiving_store import LastNumbers, find_by_external_id, find_last_numbers, reroute_orphans
-from pytest_golden.journal.rules import CHECK, DEFAULT_RULES
+from pytest_golden.journal.rules import CHECK, rules_of
 from pytest_golden.journal.store import Received, SweptStore, take_signal
 from pytest_golden.manifest.model import GoldenProjectConfig
 from pytest_golden.redaction.redactor import redact
@@ -231,7 +231,7 @@ class Heartbeat:
             check = read_check(claim.check)
         except ValueError as error:
             return check_rules.unable(f"this version does not know such a check: {error}")
-        objection = check_rules.find_objection(check, self._swept.rules.get(claim.agent_id, DEFAULT_RULES))
+        objection = check_rules.find_objection(check, rules_of(claim.agent_id, self._swept.rules))
         if objection:
             return check_rules.unable(objection)
         if check.has_lost_a_secret:
@@ -303,5 +303,5 @@ def record_answer(swept: SweptStore, claim: Claim, answer: check_rules.Answer) -
 def _take(connection: Connection, swept: SweptStore, claim: Claim, signal: Signal) -> Signal:
     verdict = {"expectation_id": claim.expectation_id, "rule": RoutedBy.ENTRY.value, "taken": True, "reason": _REASON}
     received = Received(RoutedBy.ENTRY, {"candidates": [verdict], "others": 0}, claim.agent_id)
-    rules = swept.rules.get(claim.agent_id, DEFAULT_RULES)
+    rules = rules_of(claim.agent_id, swept.rules)
     return take_signal(connection, signal, claim.expectation_id, received, rules=rules)

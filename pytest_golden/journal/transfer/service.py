@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import IO, TYPE_CHECKING, Any
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.rules import DEFAULT_RULES, Rules
+from pytest_golden.journal.rules import Rules, rules_of
 from pytest_golden.journal.transfer import lines
 from pytest_golden.journal.transfer import store as stored
 from pytest_golden.journal.transfer.entry_merging import Copy, Row, leave_out, merge, settle_alone
@@ -201,7 +201,7 @@ class Intake:
         return True
 
     def _get_rules(self, copy: Copy) -> Rules:
-        return self._rules.get(copy.entry["agent_id"], DEFAULT_RULES)
+        return rules_of(copy.entry["agent_id"], self._rules)
 
     def _note_expectations(self, rows: Sequence[Row]) -> None:
         for row in rows:

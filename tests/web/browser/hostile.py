@@ -74,6 +74,7 @@ def seed_ill(folder: Path, *kinds: Ill) -> tuple[str, ...]:
         "/summary",
         "/signals",
         "/agents",
+        "/waiting",
         "/plans",
     ]
     with Store.open(folder / ".golden" / "golden.db") as store:
