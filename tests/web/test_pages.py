@@ -459,13 +459,6 @@ def test_waiting_page_lists_what_waits_for_a_person(client: TestClient, services
     services.journal.log_outcome(failed.id, "failure", HOSTILE)
     orphan = services.journal.add_signal("mars", "positive", "all is well")
     page = client.get("/waiting").text
-    (item,) = client.get(f"{API}/inbox").json()["items"]
-    assert (item["kind"], item["who"], item["title"], item["action"]) == (
-        "outputs",
-        "orders",
-        "2 outputs",
-        "golden accept orders",
-    )
     assert f'href="/journal/{failed.id}"' in page
     assert f'href="/signals/{orphan.id}"' in page
     assert "Failures that nobody has judged" in page
@@ -642,6 +635,13 @@ def test_a_person_accepts_outputs_that_wait_on_a_clean_checkout(
     waiting: Path, client: TestClient, services: Services
 ) -> None:
     page = client.get("/waiting").text
+    (item,) = client.get(f"{API}/inbox").json()["items"]
+    assert (item["kind"], item["who"], item["title"], item["action"]) == (
+        "outputs",
+        "orders",
+        "2 outputs",
+        "golden accept orders",
+    )
     assert "2 &lt;b&gt;" in page
     fields = {"csrf_token": form_token(page), "output": "a.txt", "reason": "new rates"}
     blank = client.post("/waiting/orders/accept", data={**fields, "reason": " "})
