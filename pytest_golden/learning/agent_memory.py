@@ -151,8 +151,7 @@ class AgentMemory:
             is_kept = record is None
             try:
                 store = self._open()
-                if store.path is not None:
-                    Spool(store.path).take_in(store)
+                self._take_in(store)
                 while self._waiting:
                     is_kept = self._write(store, self._waiting[0])
                     del self._waiting[0]
@@ -167,6 +166,14 @@ class AgentMemory:
             return is_kept
 
         return self._submit(self._writer, write)
+
+    def _take_in(self, store: Store) -> None:
+        try:
+            if store.path is not None:
+                Spool(store.path).take_in(store)
+        except OSError as problem:
+            # Another user's, maybe: what is new is kept all the same.
+            _log.warning("what waits beside the store cannot be taken in: %s", redact(str(problem)))
 
     def _write(self, store: Store, record: TaskRecord) -> bool:
         """Write a task, and tell whether it is kept: what no store would take is given up."""

@@ -20,6 +20,7 @@ from pytest_golden.clock import utc_now
 from pytest_golden.errors import BaselineError, GoldenError
 from pytest_golden.gate.inbox import KINDS, open_inbox
 from pytest_golden.gate.state_folder import hold_gate_lock
+from pytest_golden.gate.store import RESULT_TYPE
 from pytest_golden.gate.waiting_outputs import check_clean, log_acceptance, open_waiting
 from pytest_golden.journal.model import Assessment, RoutedBy
 from pytest_golden.journal.review import ALL, FILTERS, parse_timestamp
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from pytest_golden.journal.model import JournalEntry
     from pytest_golden.regression.model import Reason
     from pytest_golden.web.rendering import Site
     from pytest_golden.web.services import Services
@@ -61,6 +63,7 @@ _MOST_RESULTS = 200
 _SHOWN_RUNS = 100
 _ROWS_OF_PAGE = 20
 _CHUNK_BYTES = 1 << 16
+_MOST_CHOICES = 30
 # The page of each kind of what waits; outputs are on the page itself.
 _INBOX_PAGES = {
     "cycle": "journal",
@@ -84,6 +87,7 @@ def list_routes(site: Site) -> Iterator[Route]:
     yield Route("/agents/pairs.jsonl", partial(_download_pairs, site))
     for path, act in {
         "/journal/{entry}/assess": _assess,
+        "/signals/{signal}/attach": _attach_signal,
         "/waiting/{name:path}/accept": _accept_outputs,
         "/lessons/{lesson}/approve": _judge_lesson,
         "/lessons/{lesson}/reject": _judge_lesson,
@@ -199,7 +203,13 @@ def _list_signals(services: Services, request: Request) -> dict[str, Any]:
 
 
 def _show_signal(services: Services, request: Request) -> dict[str, Any]:
-    return {"details": services.journal_pages.get_signal(named(request, "signal"))}
+    details = services.journal_pages.get_signal(named(request, "signal"))
+    choices: Sequence[JournalEntry] = ()
+    if details.signal.routed_by is RoutedBy.ORPHAN:
+        choices = services.journal.review_journal(
+            limit=_MOST_CHOICES, agent_id=details.agent_id, without_type=RESULT_TYPE
+        )
+    return {"details": details, "choices": choices}
 
 
 def _show_summary(services: Services, request: Request) -> dict[str, Any]:
@@ -318,6 +328,11 @@ def _assess(site: Site, request: Request, fields: Mapping[str, str]) -> Response
         raise Refusal(400, f"The assessment is one of {', '.join(_WORDS)}.")
     site.services.journal.assess(entry, word, fields.get("notes", "").strip() or None, by=_PERSON)
     return RedirectResponse(site.renderer.url("journal", entry), _SEE_OTHER)
+
+
+def _attach_signal(site: Site, request: Request, fields: Mapping[str, str]) -> Response:
+    signal = site.services.journal.attach(named(request, "signal"), fields.get("entry", ""))
+    return RedirectResponse(site.renderer.url("journal", str(signal.entry_id)), _SEE_OTHER)
 
 
 def _accept_outputs(site: Site, request: Request, fields: Mapping[str, str]) -> Response:

@@ -160,7 +160,9 @@ def test_no_form_makes_a_persons_word(house: House, stranger: TestClient) -> Non
     before = house.words_of_people()
     token = form_token(stranger.get("/sign-in").text)
     waiting = house.lessons["waiting"].id
+    orphan = house.services.journal.add_signal("mars", "positive", "all is well").id
     forms = {
+        f"/signals/{orphan}/attach": {"entry": house.entry},
         f"/journal/{house.entry}/assess": {"assessment": "success"},
         **{f"/lessons/{waiting}/{word}": {} for word in ("approve", "reject", "delete")},
     }

@@ -375,6 +375,15 @@ def test_what_a_locked_store_does_not_take_waits_for_the_next_process(path: Path
     assert not taken.exists()
 
 
+def test_a_spool_that_cannot_be_read_costs_nothing_new(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path.with_name("agents.db.tasks.jsonl").mkdir()
+    path.with_name("agents.db.tasks.taken.jsonl").mkdir()
+    with AgentMemory("fixer", path) as memory:
+        assert memory.keep(make_record(1)).result()
+    assert "what waits beside the store cannot be taken in" in caplog.text
+    assert list_tasks(path) == ["Fix number 1"]
+
+
 def test_a_caller_that_tries_again_leaves_nothing_beside_the_store(path: Path) -> None:
     with Store.open(path, busy_seconds=0.1) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         with AgentMemory("fixer", store, spool=False) as memory:

@@ -413,6 +413,23 @@ def test_signal_tells_why_it_went_where_it_went(client: TestClient, services: Se
     assert "all quiet" not in listed
 
 
+def test_an_orphan_is_attached_on_its_page(client: TestClient, services: Services, entry: JournalEntry) -> None:
+    other = services.journal.log_intent("of another", agent_id="other")
+    orphan = services.journal.add_signal("mars", "negative", "unheard of", agent_id="builder")
+    page = client.get(f"/signals/{orphan.id}").text
+    assert (f'value="{entry.id}"' in page, f'value="{other.id}"' in page) == (True, False)
+    fields = {"csrf_token": form_token(page), "entry": entry.id}
+    refused = client.post(f"/signals/{orphan.id}/attach", data={**fields, "entry": other.id})
+    assert "is for agent" in refused.text
+    assert client.post(f"/signals/{orphan.id}/attach", data={"entry": entry.id}).status_code == 403
+    done = client.post(f"/signals/{orphan.id}/attach", data=fields)
+    assert (done.status_code, done.headers["location"]) == (303, f"/journal/{entry.id}")
+    assert services.journal.get(entry.id).assessment == "failure"
+    again = client.get(f"/signals/{orphan.id}").text
+    assert "Attach" not in again
+    assert client.post(f"/signals/{orphan.id}/attach", data=fields).status_code == 404
+
+
 @pytest.mark.parametrize(("count", "told"), [(0, None), (30, "20 more were open"), (150, "90 or more were open")])
 def test_signal_tells_how_many_expectations_did_not_come_into_question(
     client: TestClient, services: Services, count: int, told: str | None
