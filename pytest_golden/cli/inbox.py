@@ -16,7 +16,7 @@ from pytest_golden.cli import options
 from pytest_golden.cli.screen import answer, print_indented, show_local, styled
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import ManifestError
-from pytest_golden.gate.inbox import KINDS, open_inbox
+from pytest_golden.gate.inbox_items import KINDS, open_inbox
 from pytest_golden.manifest.reader import load_manifest
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pytest_golden.gate.inbox import Inbox
+    from pytest_golden.gate.inbox_items import Inbox
     from pytest_golden.manifest.model import Manifest
 
 

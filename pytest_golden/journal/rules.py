@@ -83,10 +83,8 @@ _GATE = "golden"
 
 def rules_of(agent_id: str | None, rules: Mapping[str, Rules]) -> Rules:
     """Return the rules of an agent: its own, else those of `default`."""
-    own = rules.get(agent_id) if agent_id else None
-    if own is not None or agent_id == _GATE:
-        return own or DEFAULT_RULES
-    return rules.get(EVERYBODY, DEFAULT_RULES)
+    everybody = DEFAULT_RULES if agent_id == _GATE else rules.get(EVERYBODY, DEFAULT_RULES)
+    return everybody if agent_id is None else rules.get(agent_id, everybody)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class AgentMemory:
             learned with another version of a package, is shown as stale, after all others.
         lessons_wait: lessons are shown only after a person has approved them, for agents that are not trusted.
         enable_lesson_extraction: False for an agent whose work teaches nothing: it gets hints, and what it did is kept, without lessons.
-        spool: what the store's file does not take now waits beside it (`golden.db.tasks.jsonl`, redacted), also for another process. False for
+        spool: what the store's file does not take now waits beside it (`golden.db.tasks`, redacted), also for another process. False for
             a caller that tries again itself.
 
     Raises:

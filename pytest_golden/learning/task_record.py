@@ -1,15 +1,17 @@
-"""What a task of an agent leaves: one value, which is written into a store, or waits in a file beside it until the store takes it."""
+"""What a task of an agent leaves: one value, which is written into a store, or waits beside it until the store takes it."""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.clock import new_id
 from pytest_golden.errors import StorageError
 from pytest_golden.learning import outcomes
 from pytest_golden.learning.lessons.lesson_wording import learn_by_rules, word_correction
@@ -21,7 +23,7 @@ from pytest_golden.learning.memories import draft_memory
 from pytest_golden.learning.store import put_memories
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.storage.columns import to_ms
-from pytest_golden.storage.folder import flush, make_folder
+from pytest_golden.storage.folder import make_folder, replace_file
 from pytest_golden.trajectory.step import error_text
 from pytest_golden.values.shape import Shape, VersionedShape
 
@@ -34,8 +36,8 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 _log = logging.getLogger(__name__)
-_MOST_OF_TASK = 1_000
-_MOST_BYTES = 64 << 20
+_MOST_OF_TASK, _MOST_FILES = 1_000, 1_000
+_PREFIX = "task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,66 +141,66 @@ def _settle(connection: Connection, shown: ShownLesson, record: TaskRecord) -> N
 
 
 class Spool:
-    """Records that wait beside a store's file, redacted, a line each. Processes may share it: who may write to the store takes them in."""
+    """Records that wait in a folder beside a store's file, redacted, a file each time. Whoever may write to the store takes them in."""
 
     def __init__(self, store: Path) -> None:
-        self._path = store.with_name(f"{store.name}.tasks.jsonl")
-        self._taken = store.with_name(f"{store.name}.tasks.taken.jsonl")
+        self._folder = store.with_name(f"{store.name}.tasks")
 
     def put(self, records: Iterable[TaskRecord]) -> None:
-        """Append records.
+        """Put records aside, all or none.
 
         Raises:
-            OSError: the file cannot be written, or has 64 MiB already.
+            OSError: they cannot be written, or a thousand files wait already.
         """
-        make_folder(self._path.parent)
-        lines = "".join(f"{json.dumps(redact(record.to_dict()))}\n" for record in records)
-        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            if file.tell() + len(lines) > _MOST_BYTES:
-                raise OSError("too many tasks wait for the store")
-            file.write(lines)
-        flush(self._path)
+        make_folder(self._folder.parent)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        if len(self._list()) >= _MOST_FILES:
+            raise OSError(f"{_MOST_FILES} files wait in {self._folder} already")
+        with replace_file(self._folder / f"{new_id(_PREFIX)}.jsonl") as file:
+            file.writelines(f"{json.dumps(redact(record.to_dict()))}\n" for record in records)
 
     def take_in(self, store: Store) -> int:
         """Write into the store what waits, and return how many records; one that cannot be written is dropped, and logged.
 
         Raises:
-            OSError: a file cannot be read or renamed; nothing is lost.
+            OSError: a file cannot be read or removed; nothing is lost.
             StorageError: the store takes nothing; nothing is lost.
         """
-        if not self._path.exists() and not self._taken.exists():
+        if not self._list():
             return 0
         count = 0
         # While this process may write, no other takes anything in.
         with store.write() as connection:
-            self._claim()
-            for record in self._read():
-                try:
-                    with connection.begin_nested():
-                        write_task(connection, record)
-                except StorageError:
-                    raise
-                except Exception as problem:
-                    _log.warning("what an agent did cannot be kept: %s", redact(error_text(problem)))
-                count += 1
-        self._taken.unlink(missing_ok=True)
+            files = self._list()
+            for record in chain.from_iterable(map(_read_records, files)):
+                count += _write_apart(connection, record)
+        for file in files:
+            file.unlink(missing_ok=True)
+        with suppress(OSError):
+            # Another task may wait already.
+            self._folder.rmdir()
         return count
 
-    def _claim(self) -> None:
-        if self._taken.exists() and self._path.exists():
-            # Another process ended in between.
-            with self._taken.open("ab") as file:
-                file.write(b"\n" + self._path.read_bytes())
-            self._path.unlink()
-        elif self._path.exists():
-            self._path.replace(self._taken)
+    def _list(self) -> list[Path]:
+        return sorted(self._folder.glob(f"{_PREFIX}_*.jsonl"))
 
-    def _read(self) -> Iterator[TaskRecord]:
-        text = self._taken.read_text(encoding="utf-8", errors="replace") if self._taken.exists() else ""
-        for line in filter(None, text.split("\n")):
-            try:
-                yield TaskRecord.from_dict(json.loads(line))
-            except (ValueError, RecursionError) as problem:
-                # Half a line: the process was killed while it wrote, or the disk was full.
-                _log.warning("a task that waited for the store cannot be read: %s", redact(str(problem)))
+
+def _read_records(file: Path) -> Iterator[TaskRecord]:
+    for line in filter(None, file.read_text(encoding="utf-8", errors="replace").split("\n")):
+        try:
+            yield TaskRecord.from_dict(json.loads(line))
+        except (ValueError, RecursionError) as problem:
+            _log.warning("a task that waited for the store cannot be read: %s", redact(str(problem)))
+
+
+def _write_apart(connection: Connection, record: TaskRecord) -> bool:
+    """Write a record, and tell whether it is kept: one that no store would take does not stop the others."""
+    try:
+        with connection.begin_nested():
+            write_task(connection, record)
+    except StorageError:
+        raise
+    except Exception as problem:
+        _log.warning("what an agent did cannot be kept: %s", redact(error_text(problem)))
+        return False
+    return True

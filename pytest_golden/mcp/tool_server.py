@@ -123,7 +123,7 @@ async def _live(_: Server[dict[str, str]]) -> AsyncIterator[dict[str, str]]:
 
 def _read_inbox(place: Workplace) -> str:
     # Imported when it is read, as the tools' work is.
-    from pytest_golden.gate.inbox import open_inbox
+    from pytest_golden.gate.inbox_items import open_inbox
 
     services = place.services()
     try:

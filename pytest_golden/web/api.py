@@ -20,7 +20,7 @@ from starlette.routing import Mount
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import GoldenError, JournalError
-from pytest_golden.gate.inbox import Inbox, open_inbox
+from pytest_golden.gate.inbox_items import Inbox, open_inbox
 from pytest_golden.history.recorded_model import ListedProject, ListedRun, ProjectDetails, RecordedResult
 from pytest_golden.journal import review
 from pytest_golden.journal.model import JournalEntry, Signal

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import BaselineError, GoldenError
-from pytest_golden.gate.inbox import KINDS, open_inbox
+from pytest_golden.gate.inbox_items import KINDS, open_inbox
 from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.gate.store import RESULT_TYPE
 from pytest_golden.gate.waiting_outputs import check_clean, log_acceptance, open_waiting

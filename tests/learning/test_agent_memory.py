@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sqlite3
+import time
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,13 @@ import pytest
 
 from pytest_golden import AgentMemory
 from pytest_golden.errors import GoldenError
+from pytest_golden.learning import task_record
 from pytest_golden.learning.agent_hints import Hint
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonSource, SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.learning.store import iterate_kind
-from pytest_golden.learning.task_record import ShownLesson, TaskRecord
+from pytest_golden.learning.task_record import ShownLesson, Spool, TaskRecord
 from pytest_golden.storage.store import Store
 from tests.learning.conftest import BOTH
 from tests.patience import PATIENCE_SECONDS
@@ -351,8 +353,10 @@ def test_many_tasks_wait_for_a_store_in_order(tmp_path: Path, caplog: pytest.Log
     assert list_tasks(folder / "agents.db") == [f"Fix number {number}" for number in range(20, 1_020)]
 
 
-def test_what_a_locked_store_does_not_take_waits_for_the_next_process(path: Path) -> None:
-    spool = path.with_name("agents.db.tasks.jsonl")
+def test_what_a_locked_store_does_not_take_waits_for_the_next_process(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool = path.with_name("agents.db.tasks")
     with (
         Store.open(path, busy_seconds=0.1) as store,
         closing(sqlite3.connect(path, isolation_level=None)) as other,
@@ -360,28 +364,35 @@ def test_what_a_locked_store_does_not_take_waits_for_the_next_process(path: Path
     ):
         other.execute("BEGIN IMMEDIATE")
         assert not memory.keep(make_record(1)).result()
+        time.sleep(0.002)
         assert not memory.keep(make_record(2)).result()
-        assert (len(spool.read_text().splitlines()), "hunter2" in spool.read_text()) == (2, False)
-        assert spool.stat().st_mode & 0o077 == 0
+        files = sorted(spool.iterdir())
+        assert (len(files), any("hunter2" in file.read_text() for file in files)) == (2, False)
+        assert (spool.stat().st_mode & 0o077, files[0].stat().st_mode & 0o077) == (0, 0)
         other.execute("ROLLBACK")
-    # A process was killed while it wrote, and another one while it took a task in.
-    spool.write_bytes(spool.read_bytes() + b'{"agent": "fix\xc3')
-    taken = path.with_name("agents.db.tasks.taken.jsonl")
-    taken.write_text(f"{json.dumps(make_record(0).to_dict())}\n")
+    # What a disk has damaged, and what no store would take, costs nothing else.
+    (spool / "task_0.jsonl").write_bytes(b'{"agent": "fix\xc3\n[]\n')
+    (spool / "task_1.jsonl").write_text(json.dumps(make_record(0, agent=" ").to_dict()))
     with AgentMemory("other", path) as memory:
         assert memory.keep(make_record(3)).result()
-    assert list_tasks(path) == [f"Fix number {number}" for number in range(4)]
+    assert list_tasks(path) == ["Fix number 1", "Fix number 2", "Fix number 3"]
     assert not spool.exists()
-    assert not taken.exists()
+    assert caplog.text.count("a task that waited for the store cannot be read") == 2
+    assert caplog.text.count("what an agent did cannot be kept: ValueError: agent_name") == 1
 
 
-def test_a_spool_that_cannot_be_read_costs_nothing_new(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path.with_name("agents.db.tasks.jsonl").mkdir()
-    path.with_name("agents.db.tasks.taken.jsonl").mkdir()
+def test_a_spool_that_cannot_be_read_or_is_full_costs_nothing_new(
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = path.with_name("agents.db.tasks")
+    (spool / "task_0.jsonl").mkdir(parents=True)
     with AgentMemory("fixer", path) as memory:
         assert memory.keep(make_record(1)).result()
     assert "what waits beside the store cannot be taken in" in caplog.text
     assert list_tasks(path) == ["Fix number 1"]
+    monkeypatch.setattr(task_record, "_MOST_FILES", 1)
+    with pytest.raises(OSError, match="1 files wait in"):
+        Spool(path).put([make_record(2)])
 
 
 def test_a_caller_that_tries_again_leaves_nothing_beside_the_store(path: Path) -> None:

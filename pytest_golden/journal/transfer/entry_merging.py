@@ -11,9 +11,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.journal.assessment_store import NOTES
+from pytest_golden.journal.assessment_store import MOST_OF_CAUSE, NOTES
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
-from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess
+from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, describe_assessment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -32,6 +32,7 @@ _FIXED_OF_EXPECTATION = (
 _RESOLUTION = ("resolved_at", "status", "resolved_by")
 _FIXED_OF_SIGNAL = ("id", "source", "signal_type", "summary", "data", "external_id", "created_at")
 _PLACEMENT = ("routed_by", "is_late", "agent_id", "session_key", "content_digest", "routing", "expectation_id")
+_AGAINST = (SignalType.NEGATIVE, SignalType.CORRECTION)
 _LOST = (ExpectationStatus.UNMET, ExpectationStatus.EXPIRED)
 
 
@@ -124,29 +125,52 @@ def _is_by_merge(record: Row) -> bool:
 
 
 def _note(copy: Copy) -> Copy:
-    """Let the notes of what rules assessed be those of the last assessment; a person's are with the word."""
+    """Let the notes of what rules assessed be those of the last such assessment; a person's are with the word."""
     if copy.entry["human_word"] is not None:
         return copy
-    last = next((record for record in reversed(copy.history) if record["what"] == "assessment"), None)
-    notes = None if last is None else (last["details"] or {}).get(NOTES, last["why"])
+    wanted = copy.entry["assessment"]
+    told = (
+        (record["details"] or {}).get(NOTES, record["why"])
+        for record in reversed(copy.history)
+        if record["what"] == "assessment" and (record["details"] or {}).get("to") == wanted
+    )
+    notes = next(told, None)
     return copy._replace(entry={**copy.entry, "assessment_notes": notes if isinstance(notes, str) else None})
+
+
+def _find_cause(copy: Copy) -> str:
+    """Name what decides against an entry, the first of it; else say that copies were merged."""
+    heard = {signal["id"]: signal["summary"] for signal in copy.signals}
+    lost = (
+        row
+        for row in copy.expectations
+        if row["status"] == ExpectationStatus.UNMET or (row["critical"] and row["status"] in _LOST)
+    )
+    for row in lost:
+        answer = heard.get(row["resolved_by"])
+        return ": ".join(filter(None, (row["status"], row["description"], answer)))
+    against = (one for one in copy.signals if one["signal_type"] in _AGAINST and not one["is_late"])
+    return next((f"{one['source']}: {one['summary']}" for one in against), _WHY)
 
 
 def _fold(copy: Copy, rules: Rules) -> Copy:
     """Assess an entry by all that it has, and record a change in the history."""
     before = Assessment(copy.entry["assessment"])
-    after = assess(count(copy), rules, before=before)
+    counts = count(copy)
+    after = assess(counts, rules, before=before)
     if after is before:
         return copy
     timestamp = copy.entry["updated_at"]
     closed_at = copy.entry["closed_at"]
     entry = {**copy.entry, "assessment": after.value, "closed_at": timestamp if closed_at is None else closed_at}
+    cause = _find_cause(copy) if after is Assessment.FAILURE else _WHY
+    told = {NOTES: describe_assessment(after, counts, cause[:MOST_OF_CAUSE])}
     record = {
         "what": "assessment",
         "who": MERGER,
         "changed_at": timestamp,
         "why": _WHY,
-        "details": {"from": before.value, "to": after.value},
+        "details": {"from": before.value, "to": after.value, **told},
     }
     return copy._replace(entry=entry, history=(*copy.history, record))
 
@@ -226,7 +250,7 @@ def _leave_answered(signal: Row, resolvers: dict[str, str | None]) -> Row:
     """Let news that came after the answer concern the entry alone, as the journal does."""
     answered = signal["expectation_id"]
     resolver = None if answered is None else resolvers[answered]
-    decides = signal["signal_type"] in {SignalType.NEGATIVE, SignalType.CORRECTION}
+    decides = signal["signal_type"] in _AGAINST
     if resolver in {None, signal["id"]} or not decides:
         return signal
     return {**signal, "expectation_id": None}

@@ -191,12 +191,34 @@ def test_a_merge_that_changes_an_assessment_is_in_the_history(journal: Journal, 
     merged = journal.get(entry.id)
     assert merged.assessment == "success"
     assert merged.closed_at == merged.updated_at
-    assert (merged.history[-1].who, merged.history[-1].details) == ("merge", {"from": "open", "to": "success"})
+    notes = "2 met; the last: copies of the journal were merged"
+    told = {"from": "open", "to": "success", "notes": notes}
+    assert (merged.history[-1].who, merged.history[-1].details, merged.assessment_notes) == ("merge", told, notes)
     # And what the journal makes of it stays.
     journal.assess(entry.id, "partial", by="ada")
     file.seek(0)
     assert not journal.import_(file).is_change
     assert [one.who for one in journal.get(entry.id).history] == ["a", "merge", "ada"]
+
+
+def test_a_failure_by_a_merge_says_why(journal: Journal, other: Journal, clock: Clock) -> None:
+    asked = {"description": "CI green", "match_hint": {"source": "ci"}}
+    entry, bare = (journal.log_intent("x", agent_id="a") for _ in range(2))
+    journal.log_outcome(entry.id, "unknown", expectations=[asked])
+    copy_into(other, journal)
+    # One has heard it is wrong, and the other one later that it is right.
+    for copy, sort, words in (
+        (other, "negative", ("7 tests fail", "it rings")),
+        (journal, "positive", ("green", "quiet")),
+    ):
+        clock.move(minutes=1)
+        copy.add_signal("ci", sort, words[0], agent_id="a")
+        copy.add_signal("pager", sort, words[1], entry_id=bare.id)
+    assert {journal.get(one.id).assessment for one in (entry, bare)} == {"success"}
+    copy_into(journal, other)
+    for one, told in ((entry, "unmet: CI green: 7 tests fail"), (bare, "pager: it rings")):
+        merged = journal.get(one.id)
+        assert (merged.assessment, merged.history[-1].who, merged.assessment_notes) == ("failure", "merge", told)
 
 
 def exported(journal: Journal) -> io.BytesIO:

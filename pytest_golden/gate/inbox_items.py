@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import BaselineError, GoldenError
@@ -106,7 +106,7 @@ def _list_outputs(manifest: Manifest) -> Iterator[InboxItem]:
     for run in runs[:MOST_OF_A_KIND]:
         told = run.refused or ", ".join(f"{output.path} {output.change}" for output in run.outputs)
         title = count_of(len(run.outputs) + run.omitted, "output")
-        action = f"golden accept {_quote(run.project)}"
+        action = f"golden accept {quote(run.project)}"
         yield InboxItem("outputs", run.project, run.project, title, _cut(told), run.origin.at, action)
 
 
@@ -121,7 +121,7 @@ def _list_cycles(store: Store, folder: Path) -> Iterator[InboxItem]:
     for entry, note in noted:
         branch, verdict = str(note.get("branch")), note.get("verdict")
         if verdict in _ACTIONS and branch in open_branches:
-            action = _ACTIONS[verdict].format(branch=_quote(branch))
+            action = _ACTIONS[verdict].format(branch=quote(branch))
             yield InboxItem("cycle", entry.id, str(verdict), _cut(entry.intent), branch, entry.closed_at, action)
 
 
@@ -173,7 +173,7 @@ def _list_quarantines(manifest: Manifest, now: datetime) -> Iterator[InboxItem]:
         days = None if limit is None else (limit.until - now.date()).days
         if limit is not None and days is not None and days <= _SOON_DAYS:
             ends = f"ended on {limit.until}" if days < 0 else f"ends on {limit.until}"
-            action = f"golden history {_quote(project.name)}"
+            action = f"golden history {quote(project.name)}"
             yield InboxItem("quarantine", project.name, project.name, ends, _cut(limit.reason), None, action)
 
 
@@ -189,7 +189,3 @@ def _list_weaker_floors(store: Store, now: datetime) -> Iterator[InboxItem]:
 def _cut(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _MOST_OF_TEXT else f"{line[: _MOST_OF_TEXT - 4]} ..."
-
-
-def _quote(name: str) -> str:
-    return shlex.quote(name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gate.inbox import KINDS, MOST_OF_A_KIND, open_inbox
+from pytest_golden.gate.inbox_items import KINDS, MOST_OF_A_KIND, open_inbox
 from pytest_golden.journal.service import Journal
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
