@@ -301,13 +301,9 @@ class DayRate(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class JournalSummary(SuccessRate):
-    """The success rate of all entries, of each intent type (`""` for none), and of each day on which entries began.
+class RateByDay(SuccessRate):
+    """The success rate of all, and of each day. The days are ISO dates in UTC, the oldest first."""
 
-    The days are ISO dates in UTC, the oldest first.
-    """
-
-    by_intent_type: Mapping[str, SuccessRate] = field(default_factory=FrozenDict, hash=False)
     by_time: Mapping[str, SuccessRate] = field(default_factory=FrozenDict, hash=False, metadata=form(hidden=True))
 
     @property
@@ -315,6 +311,13 @@ class JournalSummary(SuccessRate):
     def days(self) -> tuple[DayRate, ...]:
         """The success rate of each day as a list."""
         return tuple(DayRate(day, rate) for day, rate in self.by_time.items())
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSummary(RateByDay):
+    """The success rate of all entries, of each day on which entries began, and of each intent type (`""` for none)."""
+
+    by_intent_type: Mapping[str, SuccessRate] = field(default_factory=FrozenDict, hash=False)
 
 
 def summarize(by_day: Sequence[review_store.Count], by_kind: Sequence[review_store.Count]) -> JournalSummary:

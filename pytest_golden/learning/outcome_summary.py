@@ -13,7 +13,7 @@ from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_golden.journal.review import DayRate, SuccessRate
+from pytest_golden.journal.review import RateByDay, SuccessRate
 from pytest_golden.learning.gate_learning import GATE_AGENT
 from pytest_golden.learning.lessons.lesson_wording import find_telling_line
 from pytest_golden.learning.lessons.store import count_recalls_by_agent, count_waiting
@@ -24,7 +24,7 @@ from pytest_golden.regression.comparison import fisher_worse
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.values.checking import parse_time
 from pytest_golden.values.json_form import FrozenDict
-from pytest_golden.values.shape import Shape, form, in_form
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -77,26 +77,18 @@ class WorseStrategy(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeSummary(Shape):
+class OutcomeSummary(RateByDay):
     """The outcomes of agents since a time. `is_cut`: there are more than are counted, which are the newest.
 
     `by_domain` is by what the outcomes' context names as `domain` or `intent_type`.
     """
 
-    rate: SuccessRate = field(metadata=_MERGED)
-    median_seconds: float | None
-    is_cut: bool
-    agents: tuple[AgentFigures, ...]
-    failures: tuple[RepeatedFailure, ...]
-    worse: tuple[WorseStrategy, ...]
+    median_seconds: float | None = None
+    is_cut: bool = False
+    agents: tuple[AgentFigures, ...] = ()
+    failures: tuple[RepeatedFailure, ...] = ()
+    worse: tuple[WorseStrategy, ...] = ()
     by_domain: Mapping[str, SuccessRate] = field(default_factory=FrozenDict, hash=False)
-    by_time: Mapping[str, SuccessRate] = field(default_factory=FrozenDict, hash=False, metadata=form(hidden=True))
-
-    @property
-    @in_form(key="by_time")
-    def days(self) -> tuple[DayRate, ...]:
-        """The success rate of each day (UTC) as a list, the oldest first."""
-        return tuple(DayRate(day, rate) for day, rate in self.by_time.items())
 
 
 class _Outcome(NamedTuple):
@@ -127,8 +119,10 @@ def sum_up_outcomes(store: Store, agent: str | None = None, since: datetime | No
     agents = (_measure_agent(name, groups.get(name, ()), recalls.get(name, {}), waiting.get(name, 0)) for name in names)
     days = _group((one.at.date().isoformat(), one) for one in outcomes)
     domains = _group((one.domain, one) for one in outcomes if one.domain)
+    rate = _rate(outcomes)
     return OutcomeSummary(
-        rate=_rate(outcomes),
+        rate.n,
+        rate.success_rate,
         median_seconds=_find_median(outcomes),
         is_cut=len(newest) > MOST_OUTCOMES and len(outcomes) == MOST_OUTCOMES,
         agents=tuple(sorted(agents, key=lambda one: (-one.rate.n, one.agent)))[:_MOST_AGENTS],
