@@ -174,7 +174,8 @@ class MemoryStore:
 
         If none has any of its words, those with a word that begins with one of at least four letters: `authentic` finds `authentication`.
 
-        Lessons that may not be shown, because they wait for approval or were rejected, are left out.
+        Lessons that may not be shown, because they wait for approval or were rejected, are left out. Where very many memories have a
+        word, those with rarer words and the newest are looked at.
 
         Args:
             namespace: the first elements of the namespaces to search; `()` searches all.
