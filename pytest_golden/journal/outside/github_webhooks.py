@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -46,6 +47,19 @@ REVIEWS = {
     "commented": SignalType.NEUTRAL,
     "dismissed": SignalType.NEUTRAL,
 }
+#: The signal types of commit statuses and deployments; what is under way decides nothing.
+STATES = {
+    "success": SignalType.POSITIVE,
+    "failure": SignalType.NEGATIVE,
+    "error": SignalType.NEGATIVE,
+    "inactive": SignalType.NEUTRAL,
+}
+#: The signal types of what became of a merge group.
+MERGE_GROUPS = {
+    "merged": SignalType.POSITIVE,
+    "dequeued": SignalType.NEGATIVE,
+    "invalidated": SignalType.NEUTRAL,
+}
 #: The author associations of people whose word decides.
 TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _REVIEW_ACTIONS = frozenset({"submitted", "dismissed"})
@@ -53,6 +67,7 @@ _FORM = "application/x-www-form-urlencoded"
 # In the data even when null; other keys are left out then.
 _MOST_CHARACTERS = 300
 _LARGEST_NUMBER = 2**63 - 1
+_QUEUE_BRANCH = re.compile(r"gh-readonly-queue/.+/pr-(\d{1,18})-[0-9a-f]+$")
 _ALWAYS = ("event", "action", "repository", "pr", "sha")
 
 
@@ -88,12 +103,19 @@ def github_signal(headers: Mapping[str, str], body: bytes, secret: str | bytes) 
     payload = read_object(_take_from_form(headers, bytes(body)))
     if event not in EVENTS:
         return None
-    objects, read = EVENTS[event]
-    for name in objects:
+    for name in EVENTS[event][0]:
         if not isinstance(payload.get(name), dict):
             raise PayloadError(f"the header names the event {event}, but the body has no {name}")
-    news = read(payload)
-    return None if news is None else _arguments(event, payload, news, bytes(body))
+    return read_event(event, payload, bytes(body))
+
+
+def read_event(event: str, payload: dict[str, Any], body: bytes = b"") -> dict[str, Any] | None:
+    """Return the arguments of `Journal.add_signal` for an event that has its objects; None when it decides nothing.
+
+    `body` identifies an event to which GitHub gave no id.
+    """
+    news = EVENTS[event][1](payload)
+    return None if news is None else _arguments(event, payload, news, body)
 
 
 def _take_from_form(headers: Mapping[str, str], body: bytes) -> bytes | str:
@@ -134,7 +156,13 @@ def _place(facts: Mapping[str, Any]) -> str:
 def _read_check_run(payload: dict[str, Any]) -> News | None:
     run = payload["check_run"]
     branch = text_at(run, "check_suite", "head_branch")
-    facts = {"name": text_at(run, "name"), "app": text_at(run, "app", "slug"), "branch": branch}
+    facts = {
+        "name": text_at(run, "name"),
+        "app": text_at(run, "app", "slug"),
+        "branch": branch,
+        "title": text_at(run, "output", "title"),
+        "told": text_at(run, "output", "summary"),
+    }
     return _read_completed(payload, run, "check", facts, text_at(run, "completed_at"))
 
 
@@ -173,8 +201,63 @@ def _read_completed(
         **facts,
     }
     says = CONCLUSIONS.get(conclusion, SignalType.NEUTRAL)
-    title = f"{what} {facts['name'] or 'without a name'}: {conclusion}"
+    told = f", {facts['title']}" if facts.get("title") else ""
+    title = f"{what} {facts['name'] or 'without a name'}: {conclusion}{told}"
     return News(says, title, known, (number_at(run, "id"), stamp, conclusion))
+
+
+def _read_status(payload: dict[str, Any]) -> News | None:
+    state = text_at(payload, "state")
+    branches = [text_at(branch, "name") for branch in list_at(payload, "branches")]
+    facts = {
+        "pr": None,
+        "sha": text_at(payload, "sha"),
+        "name": text_at(payload, "context"),
+        "branch": branches[0] if len(branches) == 1 else None,
+        "author": text_at(payload, "sender", "login"),
+        "told": text_at(payload, "description"),
+        "url": text_at(payload, "target_url"),
+    }
+    return _read_state("status", state, facts, (number_at(payload, "id"), state))
+
+
+def _read_deployment(payload: dict[str, Any]) -> News | None:
+    status, deployment = payload["deployment_status"], payload["deployment"]
+    state = text_at(status, "state")
+    facts = {
+        "pr": None,
+        "sha": text_at(deployment, "sha"),
+        "name": text_at(status, "environment") or text_at(deployment, "environment"),
+        "branch": text_at(deployment, "ref"),
+        "author": text_at(status, "creator", "login"),
+        "told": text_at(status, "description"),
+        "url": text_at(status, "environment_url") or text_at(status, "log_url") or text_at(status, "target_url"),
+    }
+    return _read_state("deployment to", state, facts, (number_at(status, "id"), state))
+
+
+def _read_state(what: str, state: str | None, facts: dict[str, Any], identity: tuple[Any, ...]) -> News | None:
+    if state not in STATES:
+        return None
+    title = f"{what} {facts['name'] or 'a place without a name'}: {state}"
+    return News(STATES[state], title, {**facts, "conclusion": state}, identity)
+
+
+def _read_merge_group(payload: dict[str, Any]) -> News | None:
+    group, reason = payload["merge_group"], text_at(payload, "reason")
+    if payload.get("action") != "destroyed" or reason not in MERGE_GROUPS:
+        return None
+    branch, sha = text_at(group, "head_ref"), text_at(group, "head_sha")
+    queued = _QUEUE_BRANCH.search(branch or "")
+    facts = {
+        "pr": int(queued[1]) if queued else None,
+        "sha": sha,
+        "branch": branch,
+        "author": text_at(payload, "sender", "login"),
+        "conclusion": reason,
+    }
+    # A merge group has no id but its commit.
+    return News(MERGE_GROUPS[reason], f"merge queue: {reason}", facts, (sha, reason))
 
 
 def _find_pull_request(payload: dict[str, Any], run: dict[str, Any]) -> int | None:
@@ -254,25 +337,34 @@ def _read_review(payload: dict[str, Any]) -> News | None:
         "url": text_at(review, "html_url"),
     }
     title = f"review by {author}: {state.replace('_', ' ')}{f': {body}' if body else ''}"
-    return News(REVIEWS[state], title, facts, (number_at(review, "id"), state, text_at(review, "submitted_at")))
+    word = human_signal(review["body"]) if state == "commented" and body else None
+    says = REVIEWS[state] if word is None else SignalType(word["signal_type"])
+    return News(says, title, facts, (number_at(review, "id"), state, text_at(review, "submitted_at")))
 
 
 def _read_comment(payload: dict[str, Any]) -> News | None:
-    comment, issue = payload["comment"], payload["issue"]
-    body = comment.get("body")
-    if payload.get("action") != "created" or not isinstance(body, str) or not _is_trusted(comment):
-        return None
-    word = human_signal(body)
-    if word is None:
-        return None
+    issue = payload["issue"]
     number = number_at(issue, "number")
-    facts = {
-        "pr": number if isinstance(issue.get("pull_request"), dict) else None,
-        "issue": number,
-        "author": text_at(comment, "user", "login"),
-        "url": text_at(comment, "html_url"),
-    }
-    return News(SignalType(word["signal_type"]), word["summary"], facts, (number_at(comment, "id"),), is_quoted=True)
+    is_request = isinstance(issue.get("pull_request"), dict)
+    return _read_words(payload, {"pr": number if is_request else None, "issue": number})
+
+
+def _read_review_comment(payload: dict[str, Any]) -> News | None:
+    comment, known = payload["comment"], _request_facts(payload)
+    sha, path = text_at(comment, "commit_id") or known["sha"], text_at(comment, "path")
+    return _read_words(payload, {"pr": known["pr"], "sha": sha, "branch": known["branch"], "path": path})
+
+
+def _read_words(payload: dict[str, Any], facts: Mapping[str, Any]) -> News | None:
+    """Read a comment of a person of the repository: words outside the grammar are kept, and decide nothing."""
+    comment = payload["comment"]
+    body = text_at(comment, "body")
+    if payload.get("action") != "created" or body is None or not _is_trusted(comment):
+        return None
+    word = human_signal(comment["body"])
+    says, title = (SignalType.NEUTRAL, body) if word is None else (SignalType(word["signal_type"]), word["summary"])
+    known = {"author": text_at(comment, "user", "login"), "url": text_at(comment, "html_url"), **facts}
+    return News(says, title, known, (number_at(comment, "id"),), is_quoted=True)
 
 
 def _is_trusted(said: dict[str, Any]) -> bool:
@@ -332,5 +424,9 @@ EVENTS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], News | None]
     "workflow_run": (("workflow_run",), _read_workflow_run),
     "pull_request": (("pull_request",), _read_pull_request),
     "pull_request_review": (("review", "pull_request"), _read_review),
+    "pull_request_review_comment": (("comment", "pull_request"), _read_review_comment),
+    "status": (("commit",), _read_status),
+    "deployment_status": (("deployment_status", "deployment"), _read_deployment),
+    "merge_group": (("merge_group",), _read_merge_group),
     "issue_comment": (("issue", "comment"), _read_comment),
 }

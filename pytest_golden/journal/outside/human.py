@@ -2,8 +2,9 @@
 
 A message outside the grammar decides nothing. A person's word overrides every rule, so a wrong reading would cost more than
 none, and a person can always say it plainly. Quoted lines and blocks of code (Markdown) are not the writer's own words.
-In the tables, a slash stands between alternatives: `good/great job` is "good job" or "great job". Time grows with the
-length of the text alone: it is read a fixed number of times.
+In the tables, a slash stands between alternatives: `good/great job` is "good job" or "great job". `it` stands for "this",
+"they", "the totals" and the like, and may be left out before a verb; `it is` for "that's" and "they are". Time grows with
+the length of the text alone: it is read a fixed number of times.
 """
 
 from __future__ import annotations
@@ -24,33 +25,90 @@ Words = tuple[str, ...]
 
 #: Praise is made of these and of courtesies, from the first word to the last.
 PRAISE = (
-    "good/great/nice/excellent/amazing/awesome/fantastic job/work",
+    "good/great/nice/excellent/amazing/awesome/fantastic/brilliant job/work/catch/find/fix/stuff/one",
     "well done",
-    "perfect/excellent",
+    "great/perfect/excellent/awesome/amazing/fantastic/brilliant/beautiful/lovely/approved",
     "exactly right",
     "spot on",
-    "that's/it's perfect/excellent/right/correct",
-    "that/this/it is perfect/excellent/right/correct",
-    "that's/it's exactly right",
-    "looks good/great/perfect/right",
-    "that/this/it looks good/great/perfect/right",
-    "looks good to me",
+    "it is/looks good/great/perfect/excellent/right/correct/fine/beautiful/brilliant",
+    "it is/looks exactly right",
+    "it is/looks much/far/way better",
+    "much/far/way better",
+    "it looks good to me",
     "lgtm",
+    "it works",
+    "it works great/fine/well/perfectly/nicely/now/again",
+    "it works for me/us",
+    "it works as expected/intended/designed",
+    "it works like a charm",
+    "exactly what i/we wanted/needed/meant",
+    "exactly what i/we asked for",
+    "it is exactly what i/we wanted/needed/meant",
+    "it is exactly what i/we asked for",
+    "it is what i/we wanted/needed/meant",
+    "it is what i/we asked for",
+    "it fixed/solved it/this/that",
+    "it fixed/solved the problem/issue/bug/error",
+    "it did it",
+    "it did the trick",
+    "nailed it",
+    "you nailed it",
+    "ship it",
+    "love it/this/that",
+    "i/we love/like it/this/that",
+    "happy with it/this/that",
+    "i am happy",
+    "i am happy with it/this/that",
+    "all good",
+    "good to go/merge",
+    "ready to merge",
+    "no complaints",
 )
-#: A correction begins with one of these, ended by punctuation or a connective; what follows tells what is wrong.
+#: A correction begins with one of these, ended by punctuation, a connective or a preposition; what follows tells what is wrong.
 CORRECTIONS = (
     "wrong/incorrect",
     "wrong answer",
-    "that's/it's wrong/incorrect",
-    "that/this/it is wrong/incorrect",
-    "these/those/they are wrong/incorrect",
-    "that's/it's a mistake",
-    "that/this/it is a mistake",
-    "you're wrong",
+    "it is/looks wrong/incorrect/broken/off/unacceptable",
+    "it is a mistake/regression",
+    "it is not right/correct/true/good/acceptable/working",
+    "it is not good enough",
+    "it is not what i/we wanted/needed/meant",
+    "it is not what i/we asked for",
+    "it does not work/help",
+    "it does not look right/correct/good",
+    "it does not make sense",
+    "it makes no sense",
+    "it fails/crashes",
     "you are wrong",
     "you got it/that/this wrong",
-    "bad/poor job/work",
+    "you misunderstood/misread",
+    "still wrong/broken/failing",
+    "bad/poor/terrible/awful/sloppy job/work",
+    "no good",
+    "i/we disagree",
+    "i/we had to revert/undo/redo/fix it/this/that",
+    "i/we reverted/undid it/this/that",
+    "revert/undo it/this/that",
+    "please revert/undo/redo",
+    "please revert/undo/redo/fix it/this/that",
+    "please try again",
+    "do not merge",
+    "do not merge it/this/that",
 )
+#: After one of these, what is wrong follows at once: "you forgot the refunds".
+OPEN_CORRECTIONS = (
+    "you forgot/missed/broke/misread/misunderstood/overlooked/ignored",
+    "it breaks",
+    "it should have been",
+    "it is supposed to be/have",
+    "i/we had to revert/undo/redo/fix",
+    "i/we reverted/undid",
+    "i/we meant/wanted",
+    "i/we asked for",
+    "please revert/undo/redo/fix the/your/these/those",
+)
+#: After one of these a correction tells what is right, with "instead" or ", not": "use net instead of gross".
+REPLACEMENTS = ("use", "please use", "it should be/use/have", "you should use/have", "should be")
 #: Allowed beside praise; alone they decide nothing.
 COURTESIES = (
     "thanks/thx/cheers",
@@ -64,6 +122,7 @@ COURTESIES = (
     "hi/hey/hello",
     "hi/hey/hello all/everyone/team",
     "ok/okay/yes/yep/yeah",
+    "now",
 )
 #: Beside courtesies they may stand before a correction, with punctuation behind.
 OPENERS = ("no/nope", "sorry/actually", "hm/hmm")
@@ -71,12 +130,17 @@ OPENERS = ("no/nope", "sorry/actually", "hm/hmm")
 INTENSIFIERS = "really/very/so/absolutely/completely/totally/simply/just/still/also/quite"
 #: After a correction they lead on to what is wrong.
 CONNECTIVES = "because/since/and"
+#: They belong to what is wrong: "this fails on Windows".
+PREPOSITIONS = "on/in/for/with/when/at/under/here/again/now/anymore"
 #: After a correction's punctuation they take it back.
 DOUBTS = "if/unless/maybe/perhaps/probably/possibly/or/but/though"
 #: Wherever one stands, the message decides nothing.
-IRONY = ("/s", "jk", "just kidding", "never mind", "nevermind", ";)", ";-)", "🙃", "😉", "😜", "😏")
+IRONY = (
+    *("/s", "jk", "just kidding", "never mind", "nevermind", "yeah right", "as if", "lol", "haha"),
+    *(";)", ";-)", "🙃", "😉", "😜", "😏", "🙄", "😂", "🤦"),
+)
 #: A message of nothing else is praise, or a correction.
-THUMBS_UP = ("👍", "+1", ":+1:", ":thumbsup:")
+THUMBS_UP = ("👍", "+1", ":+1:", ":thumbsup:", ":shipit:", "💯")
 THUMBS_DOWN = ("👎", "-1", ":-1:", ":thumbsdown:")
 
 # What praise may be for: "on the sales report".
@@ -84,9 +148,48 @@ _OBJECT_OPENERS = frozenset({"on", "with", "for"})
 _DETERMINERS = frozenset({"the", "this", "that", "these", "those", "your"})
 _TURNING = frozenset({"but", "not", "no", "never", "except", "without", "that", "which"})
 _LONGEST_OBJECT = 6
+# What "it" stands for, alone or before a few words. What was so before is not what is now.
+_SUBJECTS = frozenset({"it", "this", "that", "these", "those", "they", "everything"})
+_ARTICLES = frozenset({"the", "your", "this", "that", "these", "those", "all"})
+_EARLIER = frozenset({"old", "previous", "original", "former", "earlier", "last", "other", "that", "which", "who"})
+_LONGEST_SUBJECT = 5
+_CONTRACTIONS = {
+    "thats": ("it", "is"),
+    "its": ("it", "is"),
+    "theyre": ("it", "is"),
+    "youre": ("you", "are"),
+    "im": ("i", "am"),
+    "dont": ("do", "not"),
+}
+_VERBS = {
+    **dict.fromkeys(("is", "are", "seems", "seem"), ("is",)),
+    **dict.fromkeys(("isnt", "arent"), ("is", "not")),
+    **dict.fromkeys(("doesnt", "dont", "didnt"), ("does", "not")),
+    **dict.fromkeys(("does", "do"), ("does",)),
+    **dict.fromkeys(("looks", "look"), ("looks",)),
+    **dict.fromkeys(("works", "work", "worked"), ("works",)),
+    **dict.fromkeys(("fails", "fail", "failed"), ("fails",)),
+    **dict.fromkeys(("crashes", "crash", "crashed"), ("crashes",)),
+    **dict.fromkeys(("breaks", "break", "broke"), ("breaks",)),
+    **dict.fromkeys(("fixed", "fixes"), ("fixed",)),
+    **dict.fromkeys(("solved", "solves"), ("solved",)),
+    **dict.fromkeys(("makes", "make"), ("makes",)),
+    "did": ("did",),
+    "should": ("should",),
+}
+_PAST = {**dict.fromkeys(("was", "were"), ("is",)), **dict.fromkeys(("wasnt", "werent"), ("is", "not"))}
+# Verbs before which "it" may be left out.
+_UNDERSTOOD = frozenset({"looks", "works", "worked", "fails", "crashes", "breaks", "makes", "does", "doesnt", "didnt"})
+_YES = frozenset({"yes", "yep", "yeah", "ok", "okay", "thanks", "thx"})
+# Before the first words of a sentence they change nothing: "no that's wrong".
+_LEADS = frozenset({"no", "nope", "but", "sorry", "actually", "hm", "hmm", "unfortunately", "well", "wait"})
+_BEGINNINGS = _SUBJECTS | _ARTICLES | _UNDERSTOOD | {*_CONTRACTIONS, "you", "i", "we", "please", "use"}
+# An object that begins so tells no mistake: "you missed nothing", "I meant to thank you".
+_HALTS = frozenset({"not", "nothing", "no", "none", "nobody", "never", "to", "it"})
+_GUESSES = frozenset({"maybe", "perhaps", "probably", "possibly"})
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
 _QUOTED = re.compile(r" {0,3}>| {4}| {0,3}\t")
-_FRIENDLY = (":)", ":-)", "👍", "🎉", "👏", "🙏", "🚀", "🙂", "😀", "😊", "❤")
+_FRIENDLY = (":)", ":-)", "👍", "🎉", "👏", "🙏", "🚀", "👌", "💯", "✅", "🙂", "😀", "😊", "❤")
 _APOSTROPHES = str.maketrans(dict.fromkeys("’ʼ＇", "'"))
 # Skin tones, and the selector of an emoji's coloured form.
 _TONES = dict.fromkeys((*range(0x1F3FB, 0x1F400), 0xFE0F))
@@ -115,14 +218,14 @@ def human_signal(text: str) -> dict[str, Any] | None:
     if _IRONY.search(" ".join(spoken.lower().split())):
         return None
     bare = spoken.translate(_TONES).split()
-    if _is_thumb(bare, THUMBS_UP) or _is_praise(spoken):
+    if _is_thumb(bare, THUMBS_UP) or ("..." not in spoken and _is_praise(spoken)):
         return _signal(SignalType.POSITIVE, spoken)
     if _is_thumb(bare, THUMBS_DOWN):
         return _signal(SignalType.CORRECTION, spoken)
-    end = _find_correction(spoken)
-    if end is None:
+    start = _find_correction(spoken)
+    if start is None:
         return None
-    rest = text[end:].lstrip(" \t\r\n,.;:!…–—-)")
+    rest = text[start:].lstrip(" \t\r\n,.;:!…–—-)")
     return _signal(SignalType.CORRECTION, rest if any(map(str.isalnum, rest)) else spoken)
 
 
@@ -162,19 +265,56 @@ def _clauses(spoken: str) -> Iterator[tuple[Words, str | None]]:
 
 
 def _find_correction(spoken: str) -> int | None:
-    """Return the position after a correction's phrase; None without one, or in a question or a doubt."""
+    """Return where it begins to tell what is wrong, the end if the whole message does; None for no correction."""
     clause, pause = _first_clause(spoken)
+    clause = _without_leads(clause)
+    words = [found[0] for found in clause]
     for length in range(len(clause), 0, -1):
-        if plain_words(found[0] for found in clause[:length]) not in _CORRECTIONS:
+        said = about_it(plain_words(words[:length]))
+        if said not in _ALL_CORRECTIONS:
             continue
-        if length < len(clause):
-            end = clause[length].end()
-            is_plain = plain(clause[length][0]) in _CONNECTIVES
-        else:
-            end = clause[-1].end()
-            is_plain = pause in _PAUSES and not _is_doubted(spoken, end)
-        return end if is_plain and not _is_asked(spoken, end) else None
+        end = clause[length - 1].end()
+        start = None
+        if length == len(clause):
+            start = end if said in _CORRECTIONS and pause in _PAUSES and not _is_doubted(spoken, end) else None
+        elif said in _CORRECTIONS and plain(words[length]) in _CONNECTIVES:
+            start = clause[length].end()
+        elif _goes_on(said, words[length:], spoken[clause[-1].end() :]):
+            start = len(spoken)
+        is_plain = start is not None and not _is_asked(spoken, end) and not _is_praised_too(spoken[end:])
+        return start if is_plain else None
     return None
+
+
+def _goes_on(said: Words, behind: list[str], rest: str) -> bool:
+    """Tell whether the words behind a phrase, and the rest of the message, belong to what is wrong."""
+    if said in _CORRECTIONS and plain(behind[0]) in _PREPOSITIONS:
+        return True
+    if said in _REPLACEMENTS and not _is_replaced(behind, rest):
+        return False
+    return said not in _CORRECTIONS - _OPEN and _tells_mistake(plain_words(behind))
+
+
+def _tells_mistake(behind: Words) -> bool:
+    is_pronoun = len(behind) == 1 and behind[0] in _SUBJECTS
+    return bool(behind) and behind[0] not in _HALTS and not is_pronoun and _GUESSES.isdisjoint(behind)
+
+
+def _is_replaced(behind: list[str], rest: str) -> bool:
+    return "instead" in map(plain, behind) or rest.lower().lstrip().startswith(", not ")
+
+
+def _is_praised_too(rest: str) -> bool:
+    return any(praises(words) for words, _ in _clauses(rest))
+
+
+def _without_leads(clause: list[re.Match[str]]) -> list[re.Match[str]]:
+    first = 0
+    while first + 1 < len(clause) and plain(clause[first][0]) in _LEADS:
+        if plain(clause[first + 1][0]) not in _BEGINNINGS | _LEADS | _INTENSIFIERS:
+            break
+        first += 1
+    return clause[first:]
 
 
 def _first_clause(spoken: str) -> tuple[list[re.Match[str]], str]:
@@ -247,13 +387,33 @@ def plain_words(clause: Iterable[str]) -> Words:
     return tuple(word for word in kept if word not in _INTENSIFIERS)
 
 
+def about_it(words: Words) -> Words:
+    """Write a clause as the tables have it: "the totals are wrong" and "that's wrong" are "it is wrong"."""
+    if not words:
+        return words
+    words = (*_CONTRACTIONS.get(words[0], words[:1]), *words[1:])
+    if words[0] in _UNDERSTOOD:
+        words = ("it", *words)
+    verbs = _VERBS | _PAST
+    if words[0] in _SUBJECTS and words[1:2] and words[1] in verbs:
+        return ("it", *verbs[words[1]], *words[2:])
+    if words[0] in _ARTICLES:
+        for place in range(2, min(len(words), _LONGEST_SUBJECT + 1)):
+            if words[place] in _VERBS and _EARLIER.isdisjoint(words[1:place]):
+                return ("it", *_VERBS[words[place]], *words[place + 1 :])
+    return words
+
+
 def praises(words: Words) -> bool | None:
     """Tell praise (True) from courtesy (False) and from anything else (None)."""
-    for length in range(min(len(words), _LONGEST_PHRASE), 0, -1):
-        tail = words[length:]
-        if words[:length] in _PRAISE and (_is_courtesy(tail) or _is_object(tail)):
+    if _is_courtesy(words):
+        return False
+    said = about_it(words[1:] if words[0] in _YES else words)
+    for length in range(min(len(said), _LONGEST_PHRASE), 0, -1):
+        tail = said[length:]
+        if said[:length] in _PRAISE and (_is_courtesy(tail) or _is_object(tail)):
             return True
-    return False if _is_courtesy(words) else None
+    return None
 
 
 def _is_courtesy(words: Words) -> bool:
@@ -274,11 +434,15 @@ def _is_object(words: Words) -> bool:
 def _expand(patterns: Iterable[str]) -> frozenset[Words]:
     """Return all phrases of some patterns, in their compared form."""
     choices = ([place.split("/") for place in pattern.split()] for pattern in patterns)
-    return frozenset(plain_words(phrase) for choice in choices for phrase in product(*choice))
+    return frozenset(about_it(plain_words(phrase)) for choice in choices for phrase in product(*choice))
 
 
 _INTENSIFIERS = frozenset(INTENSIFIERS.split("/"))
 _CONNECTIVES = frozenset(CONNECTIVES.split("/"))
+_PREPOSITIONS = frozenset(PREPOSITIONS.split("/"))
 _DOUBTS = frozenset(DOUBTS.split("/"))
 _PRAISE, _CORRECTIONS, _COURTESIES, _OPENERS = map(_expand, (PRAISE, CORRECTIONS, COURTESIES, OPENERS))
-_LONGEST_PHRASE = max(map(len, _PRAISE | _CORRECTIONS))
+_REPLACEMENTS = _expand(REPLACEMENTS)
+_OPEN = _expand(OPEN_CORRECTIONS)
+_ALL_CORRECTIONS = _CORRECTIONS | _OPEN | _REPLACEMENTS
+_LONGEST_PHRASE = max(map(len, _PRAISE))

@@ -186,6 +186,48 @@ def comment(body: str | None = "Good job!", **changes: Any) -> dict[str, Any]:
     return {**around(issue=issue, comment=said), "action": "created"}
 
 
+def review_comment(body: str | None = "Good job!", **changes: Any) -> dict[str, Any]:
+    said = {"commit_id": "d" * 40, "path": "models/orders.sql", "line": 3, "diff_hunk": "@@ -1 +1 @@", **changes}
+    return {**around(comment={**comment(body)["comment"], **said}, pull_request=request()), "action": "created"}
+
+
+def status(state: str = "success", **changes: Any) -> dict[str, Any]:
+    told = {
+        "id": 6805126730,
+        "sha": SHA,
+        "name": "octo/shop",
+        "context": "ci/circle",
+        "description": "47 tests passed",
+        "state": state,
+        "target_url": "https://ci.example/47",
+        "commit": {"sha": SHA},
+        "branches": [{"name": "totals", "commit": {"sha": SHA}}],
+        **changes,
+    }
+    return {**around(**told), "action": None}
+
+
+def deployment_status(state: str = "success", **changes: Any) -> dict[str, Any]:
+    told = {
+        "id": 1115122,
+        "state": state,
+        "creator": user(),
+        "description": "rolled out",
+        "environment": "production",
+        "environment_url": "https://shop.example",
+        "log_url": "https://ci.example/48",
+        **changes,
+    }
+    deployment = {"id": 145988746, "sha": SHA, "ref": "main", "environment": "production"}
+    return {**around(deployment_status=told, deployment=deployment), "action": "created"}
+
+
+def merge_group(reason: str = "merged", **changes: Any) -> dict[str, Any]:
+    branch = f"refs/heads/gh-readonly-queue/main/pr-42-{'b' * 40}"
+    group = {"head_sha": SHA, "head_ref": branch, "base_ref": "refs/heads/main", "base_sha": "b" * 40, **changes}
+    return {**around(merge_group=group), "action": "destroyed", "reason": reason}
+
+
 def sign(body: bytes, secret: str = SECRET) -> str:
     return f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"
 

@@ -38,7 +38,25 @@ def test_a_delivery_becomes_the_arguments_of_a_signal() -> None:
     }
 
 
-@pytest.mark.parametrize("event", ["push", "ping", "issues", "workflow_job", "deployment_status", "", "Check_Run"])
+PAYLOADS = {
+    "check_run": github.check_run(),
+    "check_suite": github.check_suite(),
+    "workflow_run": github.workflow_run(),
+    "pull_request": github.closed(merged=False),
+    "pull_request_review": github.review(),
+    "pull_request_review_comment": github.review_comment(),
+    "issue_comment": github.comment(),
+    "status": github.status(),
+    "deployment_status": github.deployment_status(),
+    "merge_group": github.merge_group(),
+}
+
+
+def test_each_event_has_a_payload() -> None:
+    assert PAYLOADS.keys() == EVENTS.keys()
+
+
+@pytest.mark.parametrize("event", ["push", "ping", "issues", "workflow_job", "deployment", "", "Check_Run"])
 def test_other_events_decide_nothing(event: str) -> None:
     assert deliver(event, {"zen": "Design for failure.", **github.check_run()}) is None
 
@@ -87,16 +105,8 @@ def test_body_without_what_its_event_has_is_refused(event: str, wrong: dict[str,
 
 
 def test_replay_under_the_name_of_another_event_says_nothing_new() -> None:
-    bodies = {
-        "check_run": github.check_run(),
-        "check_suite": github.check_suite(),
-        "workflow_run": github.workflow_run(),
-        "pull_request": github.closed(merged=True),
-        "pull_request_review": github.review(),
-        "issue_comment": github.comment(),
-    }
-    for event, payload in bodies.items():
-        for other in bodies.keys() - {event}:
+    for event, payload in PAYLOADS.items():
+        for other in PAYLOADS.keys() - {event}:
             with suppress(PayloadError):
                 assert deliver(other, payload) is None
 
@@ -106,14 +116,7 @@ def test_replay_under_the_name_of_another_event_says_nothing_new() -> None:
 
 @pytest.mark.parametrize(
     ("event", "payload"),
-    [
-        ("check_run", github.check_run()),
-        ("check_suite", github.check_suite()),
-        ("workflow_run", github.workflow_run()),
-        ("pull_request", github.closed(merged=True)),
-        ("pull_request_review", github.review()),
-        ("issue_comment", github.comment()),
-    ],
+    PAYLOADS.items(),
 )
 def test_replay_is_known_whatever_its_unsigned_headers_say(event: str, payload: dict[str, Any]) -> None:
     body = json.dumps(payload).encode()
@@ -141,6 +144,10 @@ def test_two_hooks_that_tell_of_the_same_run_are_one() -> None:
         ("pull_request_review", github.review(), github.review("dismissed", "dismissed")),
         ("pull_request_review", github.review(), github.review(id=1)),
         ("issue_comment", github.comment(), github.comment(id=1)),
+        ("pull_request_review_comment", github.review_comment(), github.review_comment(id=1)),
+        ("status", github.status(), github.status(id=1)),
+        ("deployment_status", github.deployment_status(), github.deployment_status(id=1)),
+        ("merge_group", github.merge_group(), github.merge_group("dequeued")),
     ],
 )
 def test_rerun_is_other_news(event: str, first: dict[str, Any], second: dict[str, Any]) -> None:
@@ -249,14 +256,6 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-PAYLOADS = {
-    "check_run": github.check_run(),
-    "check_suite": github.check_suite(),
-    "workflow_run": github.workflow_run(),
-    "pull_request": github.closed(merged=False),
-    "pull_request_review": github.review(),
-    "issue_comment": github.comment(),
-}
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -481,9 +480,69 @@ def test_comment_on_an_issue_has_no_pull_request() -> None:
     assert heard("issue_comment", payload)["data"].items() >= {"pr": None, "issue": 42}.items()
 
 
-@pytest.mark.parametrize("body", ["Not good.", "Is this wrong?", "> Good job!", "I will look at it.", "", None])
-def test_comment_outside_the_grammar_decides_nothing(body: str | None) -> None:
+@pytest.mark.parametrize("body", ["Not good.", "Is this wrong?", "> Good job!", "I will look at it."])
+def test_words_outside_the_grammar_are_kept_and_decide_nothing(body: str) -> None:
+    for event, payload in (("issue_comment", github.comment), ("pull_request_review_comment", github.review_comment)):
+        signal = heard(event, payload(body))
+        assert (signal["signal_type"], signal["summary"]) == ("neutral", " ".join(body.split()))
+
+
+@pytest.mark.parametrize("body", ["", " ", None])
+def test_comment_without_words_says_nothing(body: str | None) -> None:
     assert deliver("issue_comment", github.comment(body)) is None
+
+
+def test_comment_on_a_line_of_a_change_is_read_by_the_grammar() -> None:
+    signal = heard("pull_request_review_comment", github.review_comment("This is wrong: it drops refunds"))
+    assert (signal["signal_type"], signal["summary"]) == ("correction", "it drops refunds")
+    facts = {"pr": 42, "sha": "d" * 40, "path": "models/orders.sql", "branch": "totals", "author": "ada"}
+    assert signal["data"].items() >= facts.items()
+
+
+@pytest.mark.parametrize(
+    ("body", "says"), [("You forgot the refunds", "correction"), ("LGTM!", "positive"), ("Why?", "neutral")]
+)
+def test_words_of_a_review_without_a_verdict_are_read(body: str, says: str) -> None:
+    assert heard("pull_request_review", github.review("commented", body=body))["signal_type"] == says
+    assert heard("pull_request_review", github.review("approved", body=body))["signal_type"] == "positive"
+
+
+@pytest.mark.parametrize(
+    ("state", "says"), [("success", "positive"), ("failure", "negative"), ("error", "negative"), ("pending", None)]
+)
+def test_statuses_and_deployments_say_what_their_state_says(state: str, says: str | None) -> None:
+    for event, payload in (("status", github.status), ("deployment_status", github.deployment_status)):
+        signal = deliver(event, payload(state))
+        assert (None if signal is None else signal["signal_type"]) == says
+
+
+def test_status_and_deployment_name_what_they_are_about() -> None:
+    status = heard("status", github.status("failure"))
+    assert status["summary"] == f"status ci/circle: failure (octo/shop, {github.SHA[:7]})"
+    told = {"name": "ci/circle", "branch": "totals", "sha": github.SHA, "told": "47 tests passed", "pr": None}
+    assert status["data"].items() >= told.items()
+    assert "branch" not in heard("status", github.status(branches=[]))["data"]
+    deployment = heard("deployment_status", github.deployment_status())
+    assert deployment["summary"].startswith("deployment to production: success")
+    assert deployment["data"].items() >= {"name": "production", "branch": "main", "sha": github.SHA}.items()
+    assert heard("deployment_status", github.deployment_status("inactive"))["signal_type"] == "neutral"
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"), [("merged", "positive"), ("dequeued", "negative"), ("invalidated", "neutral")]
+)
+def test_merge_queue_tells_what_became_of_the_pull_request(reason: str, says: str) -> None:
+    signal = heard("merge_group", github.merge_group(reason))
+    assert (signal["signal_type"], signal["data"]["pr"], signal["data"]["conclusion"]) == (says, 42, reason)
+    assert deliver("merge_group", {**github.merge_group(reason), "action": "checks_requested"}) is None
+    assert heard("merge_group", github.merge_group(reason, head_ref="refs/heads/other"))["data"]["pr"] is None
+
+
+def test_what_a_check_tells_of_itself_is_kept() -> None:
+    output = {"title": "2 of 47 tests failed", "summary": "test_totals: 5 is not 7", "text": "long"}
+    signal = heard("check_run", github.check_run(conclusion="failure", output=output))
+    assert "check unit tests: failure, 2 of 47 tests failed" in signal["summary"]
+    assert signal["data"].items() >= {"title": output["title"], "told": output["summary"]}.items()
 
 
 @pytest.mark.parametrize("action", ["edited", "deleted", None])

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from pytest_golden.journal.outside.human import (
     CORRECTIONS,
+    OPEN_CORRECTIONS,
     PRAISE,
+    REPLACEMENTS,
     blank_quotations,
     human_signal,
     plain_words,
@@ -53,6 +55,44 @@ def read(text: str) -> str | None:
         "👍\ufe0f",
         "+1",
         " :+1: ",
+        "Looks good to me, thanks!",
+        "LGTM 🚀",
+        "Works for me",
+        "This works great",
+        "It works!",
+        "works as expected now",
+        "ship it",
+        "Love it",
+        "I love this",
+        "Exactly what I needed",
+        "That's exactly what I asked for",
+        "That fixed it",
+        "This fixes the problem, thank you",
+        "that did the trick",
+        "You nailed it",
+        "nailed it",
+        "All good now",
+        "Great, thanks!",
+        "Awesome!",
+        "Beautiful",
+        "much better",
+        "Much better, thanks",
+        "The numbers look right",
+        "The totals are correct now",
+        "the report looks great",
+        "Nice catch",
+        "Great fix",
+        "Happy with this",
+        "I'm happy with the result",
+        "Good to go",
+        "Approved",
+        "no complaints",
+        "Yes that's right",
+        "thanks, this works",
+        "Yep, works like a charm",
+        "perfect 👌",
+        "that was great",
+        "Brilliant, thank you so much!",
     ],
 )
 def test_praise_is_positive(text: str) -> None:
@@ -81,10 +121,60 @@ def test_praise_is_positive(text: str) -> None:
         ("👎", "👎"),
         ("-1", "-1"),
         (":thumbsdown:", ":thumbsdown:"),
+        ("this isn't right, the join drops rows", "the join drops rows"),
+        ("Thanks, but that's not what I asked for", "Thanks, but that's not what I asked for"),
     ],
 )
 def test_correction_tells_what_is_wrong(text: str, summary: str) -> None:
     assert human_signal(text) == {"source": "human", "signal_type": "correction", "summary": summary}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "That's not right",
+        "that isn't correct",
+        "This is broken",
+        "It's broken on Windows",
+        "you broke the build",
+        "This doesn't work",
+        "it does not work",
+        "still doesn't work",
+        "That's not what I asked for",
+        "Please revert this",
+        "revert this",
+        "I had to revert this",
+        "You forgot the refunds",
+        "you missed a case: null keys",
+        "The totals are wrong",
+        "the numbers are off",
+        "The amounts look wrong for March",
+        "No, use orders_v2 instead",
+        "use the net amount instead of gross",
+        "It should be 5, not 7",
+        "this should have been a left join",
+        "I asked for a CSV, not JSON",
+        "No that's wrong",
+        "This makes no sense",
+        "That does not make sense",
+        "this fails when the table is empty",
+        "this crashes with null keys",
+        "you misunderstood",
+        "you misunderstood the request",
+        "that was wrong",
+        "I disagree",
+        "don't merge this",
+        "Please try again",
+        "this is a regression",
+        "Actually, that's wrong",
+        "I meant the net amount",
+        "please fix the totals",
+        "Nope, still broken",
+        "no good",
+    ],
+)
+def test_natural_corrections_are_understood(text: str) -> None:
+    assert human_signal(text) == {"source": "human", "signal_type": "correction", "summary": text}
 
 
 @pytest.mark.parametrize(
@@ -96,8 +186,6 @@ def test_correction_tells_what_is_wrong(text: str, summary: str) -> None:
         "good job, not!",
         "that's not wrong",
         "that isn't wrong",
-        "this isn't right",
-        "it is not correct",
         "no wrong answers here, well",
         "nothing is wrong",
         "not perfect",
@@ -154,14 +242,48 @@ def test_correction_tells_what_is_wrong(text: str, summary: str) -> None:
         "good jobs",
         "goodjob",
         "wrongly, this counts",
-        "great",
-        "it works",
         "+1 but",
         "- 1",
         "👍 👎",
         "@golden",
         "...",
         "das ist falsch",
+        "are you sure?",
+        "I'm not sure about this",
+        "hmm, is that right?",
+        "this looks odd",
+        "not convinced",
+        "Great, another outage",
+        "great job breaking prod",
+        "Oh great",
+        "yeah right",
+        "Great...",
+        "could you use X instead?",
+        "wow, thanks for nothing",
+        "I wanted to say thanks",
+        "you missed nothing",
+        "the old version was wrong",
+        "is the total correct?",
+        "it works, but the totals are wrong",
+        "good catch, but fix the docs",
+        "can you revert this?",
+        "will look tomorrow",
+        "merging tomorrow",
+        "rebase please",
+        "what about nulls?",
+        "this should be fine",
+        "looks good but please rename it",
+        "no problem",
+        "you broke the record, great work!",
+        "The previous join was wrong",
+        "I think this is wrong",
+        "it is wrong, maybe",
+        "Sure, because that worked so well last time",
+        "what a great idea to drop the table",
+        "I asked for it",
+        "nothing is wrong",
+        "everything is fine?",
+        "I'm afraid not",
         "good job " + "really " * 50 + "bad",
         "wrong " * 50,
     ],
@@ -178,6 +300,17 @@ def _phrases(patterns: tuple[str, ...]) -> list[str]:
             written = [f"{begun} {word}".strip() for begun in written for word in place.split("/")]
         phrases += written
     return phrases
+
+
+@pytest.mark.parametrize(
+    ("patterns", "rest"),
+    [(OPEN_CORRECTIONS, "amount of May"), (REPLACEMENTS, "net instead"), (REPLACEMENTS, "5, not 7")],
+)
+def test_what_is_wrong_may_follow_at_once(patterns: tuple[str, ...], rest: str) -> None:
+    for phrase in _phrases(patterns):
+        assert read(f"{phrase} {rest}") == "correction", phrase
+        for text in (f"not {phrase} {rest}", f"{phrase} {rest}?", f"{phrase} nothing", f"{phrase} maybe {rest}"):
+            assert read(text) is None, text
 
 
 @pytest.mark.parametrize(("patterns", "says"), [(PRAISE, "positive"), (CORRECTIONS, "correction")])
