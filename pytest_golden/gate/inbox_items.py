@@ -16,6 +16,7 @@ from pytest_golden.gate.store import CYCLE_TYPE
 from pytest_golden.gate.waiting_outputs import open_waiting
 from pytest_golden.gateway.git import run_git
 from pytest_golden.journal import review_store
+from pytest_golden.journal.model import SignalType
 from pytest_golden.learning.gate_learning import GATE_AGENT
 from pytest_golden.learning.learned_pages import LearnedPages
 from pytest_golden.regression.wording import count_of
@@ -34,6 +35,7 @@ KINDS: Mapping[str, str] = {
     "outputs": "outputs of red runs",
     "cycle": "branches of improvement cycles",
     "failure": "failures that nobody has judged",
+    "words": "words of people that nobody has read",
     "signal": "news that found no entry",
     "intent": "intents without an outcome",
     "lesson": "lessons to be approved",
@@ -140,6 +142,7 @@ def _list_of_journal(store: Store, now: datetime) -> Iterator[InboxItem]:
         failures = review_store.list_unjudged(
             connection, without_agent=GATE_AGENT, since=to_ms(since), limit=MOST_OF_A_KIND
         )
+        words = review_store.list_unread_words(connection, since=to_ms(since), limit=MOST_OF_A_KIND)
         orphans = review_store.list_orphans(connection, limit=MOST_OF_A_KIND)
         intents = review_store.list_unfinished(
             connection, without_agent=GATE_AGENT, before=to_ms(before), limit=MOST_OF_A_KIND
@@ -148,8 +151,13 @@ def _list_of_journal(store: Store, now: datetime) -> Iterator[InboxItem]:
         action = f'golden journal assess {entry.id} failure --notes "..."'
         detail = _cut(entry.assessment_notes or "")
         yield InboxItem("failure", entry.id, entry.agent_id, _cut(entry.intent), detail, entry.updated_at, action)
+    for signal in words:
+        action = f'golden journal assess {signal.entry_id} success|failure --notes "..."'
+        who = str(signal.data.get("author") or signal.source)
+        yield InboxItem("words", signal.id, who, _cut(signal.summary), "", signal.created_at, action)
     for signal in orphans:
-        if signal.created_at >= since:
+        # What decides nothing needs no entry.
+        if signal.created_at >= since and signal.signal_type is not SignalType.NEUTRAL:
             action, detail = f"golden journal attach {signal.id} ENTRY", signal.signal_type.value
             yield InboxItem("signal", signal.id, signal.source, _cut(signal.summary), detail, signal.created_at, action)
     for entry in intents:

@@ -24,6 +24,8 @@ CHECK = "check"
 RESERVED_SOURCES = frozenset({HUMAN, "person", GITHUB, CHECK, "golden", "system"})
 #: Sources of what people say: here, or with a signed comment on GitHub.
 PEOPLE = frozenset({HUMAN, GITHUB})
+#: The events of GitHub in which a person says something.
+COMMENTS = ("issue_comment", "pull_request_review_comment", "pull_request_review")
 # Digits and letters that are read as others, and those of other scripts that are read as letters of the reserved names.
 _ALIKE = str.maketrans("01l|", "oiii")
 # Source: https://www.unicode.org/Public/security/latest/confusables.txt

@@ -159,6 +159,10 @@ signals = sa.Table(
     sa.Index(None, "entry_id", "number"),
     sa.Index(None, "content_digest"),
     sa.Index("ix_signals_orphans", "routed_by", "created_at", "number", sqlite_where=sa.text("routed_by = 'orphan'")),
+    sa.Index(
+        *("ix_signals_words", "created_at", "number"),
+        sqlite_where=sa.text("signal_type = 'neutral' AND source IN ('github', 'human')"),
+    ),
     sa.Index(None, "routed_by", "number"),
     sa.Index("ix_signals_agent", "agent_id", "routed_by", "number", sqlite_where=sa.text("agent_id IS NOT NULL")),
     sa.UniqueConstraint("source", "external_id"),

@@ -22,8 +22,9 @@ from pytest_golden.gate.inbox_items import KINDS, open_inbox
 from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.gate.store import RESULT_TYPE
 from pytest_golden.gate.waiting_outputs import check_clean, log_acceptance, open_waiting
-from pytest_golden.journal.model import Assessment, RoutedBy
+from pytest_golden.journal.model import Assessment, RoutedBy, SignalType
 from pytest_golden.journal.review import ALL, FILTERS, parse_timestamp
+from pytest_golden.journal.rules import COMMENTS, HUMAN
 from pytest_golden.learning.learned_pages import CURRENT, LESSON_FILTERS
 from pytest_golden.learning.lessons.recalling import SHOWN
 from pytest_golden.learning.outcome_summary import sum_up_outcomes
@@ -68,6 +69,7 @@ _MOST_CHOICES = 30
 _INBOX_PAGES = {
     "cycle": "journal",
     "failure": "journal",
+    "words": "signals",
     "signal": "signals",
     "intent": "journal",
     "lesson": "lessons",
@@ -209,7 +211,10 @@ def _show_signal(services: Services, request: Request) -> dict[str, Any]:
         choices = services.journal.review_journal(
             limit=_MOST_CHOICES, agent_id=details.agent_id, without_type=RESULT_TYPE
         )
-    return {"details": details, "choices": choices}
+    signal = details.signal
+    is_said = signal.source == HUMAN or signal.data.get("event") in COMMENTS
+    is_unread = is_said and signal.entry_id is not None and signal.signal_type is SignalType.NEUTRAL
+    return {"details": details, "choices": choices, "is_unread": is_unread}
 
 
 def _show_summary(services: Services, request: Request) -> dict[str, Any]:

@@ -87,6 +87,25 @@ def test_what_agents_left_waits_for_a_person(store: Store) -> None:
     assert open_inbox(store, None, NOW, by_person=True).to_dict() == {"counts": {}, "items": []}
 
 
+@BOTH
+def test_words_of_people_that_nobody_has_read_wait(store: Store) -> None:
+    journal, old = journal_at(store, hours=1), journal_at(store, days=30)
+    entries = [journal.log_intent(f"open #{number}", agent_id="builder") for number in range(4)]
+    for number, entry in enumerate(entries):
+        hint = {"source": "github", "pr": number}
+        journal.log_outcome(entry.id, "success", expectations=[{"description": "merged", "match_hint": hint}])
+    said = {"event": "issue_comment", "author": "ann"}
+    asked = journal.add_signal("github", "neutral", "what about nulls?", data={**said, "pr": 0})
+    journal.add_signal("github", "neutral", "check lint: skipped", data={"event": "check_run", "pr": 1})
+    old.add_signal("github", "neutral", "long ago", data={**said, "pr": 2})
+    journal.add_signal("github", "neutral", "about what no agent did", data={**said, "pr": 99})
+    (item,) = open_inbox(store, None, NOW, by_person=True).items
+    assert (item.kind, item.id, item.who, item.title) == ("words", asked.id, "ann", "what about nulls?")
+    assert item.action == f'golden journal assess {entries[0].id} success|failure --notes "..."'
+    journal.assess(entries[0].id, "success", "they are dropped before", by="ann")
+    assert open_inbox(store, None, NOW, by_person=True).items == ()
+
+
 def test_quarantines_that_end_soon_are_told(tmp_path: Path) -> None:
     lines = ["version: 1", "golden_projects:"]
     for name, until in (("over", "2026-03-19"), ("soon", "2026-04-03"), ("later", "2026-04-04")):

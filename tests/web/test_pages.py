@@ -430,6 +430,25 @@ def test_an_orphan_is_attached_on_its_page(client: TestClient, services: Service
     assert client.post(f"/signals/{orphan.id}/attach", data=fields).status_code == 404
 
 
+def test_words_that_nobody_has_read_have_two_buttons(client: TestClient, services: Services) -> None:
+    for number, (word, is_approved) in enumerate((("success", True), ("failure", False))):
+        begun = services.journal.log_intent("Open a pull request", agent_id="builder")
+        expected = [{"description": "merged", "match_hint": {"pr": number}}]
+        services.journal.log_outcome(begun.id, "success", expectations=expected)
+        data = {"pr": number, "event": "issue_comment", "author": "ann"}
+        signal = services.journal.add_signal("github", "neutral", f"hmm {HOSTILE}", data=data)
+        assert f'href="/signals/{signal.id}"' in client.get("/waiting").text
+        page = client.get(f"/signals/{signal.id}").text
+        assert ("They approve" in page, "They correct it" in page) == (True, True)
+        (action,) = re.findall(r'action="(/journal/[^"]*)"', page)
+        fields = {"csrf_token": form_token(page), "notes": "hmm", "assessment": word}
+        assert client.post(action, data=fields).headers["location"] == f"/journal/{begun.id}"
+        assert (services.journal.get(begun.id).assessment == "success") is is_approved
+        assert signal.id not in client.get("/waiting").text
+    decided = services.journal.add_signal("github", "positive", "merged", data={"pr": 1, "event": "pull_request"})
+    assert "They approve" not in client.get(f"/signals/{decided.id}").text
+
+
 @pytest.mark.parametrize(("count", "told"), [(0, None), (30, "20 more were open"), (150, "90 or more were open")])
 def test_signal_tells_how_many_expectations_did_not_come_into_question(
     client: TestClient, services: Services, count: int, told: str | None
