@@ -20,7 +20,7 @@ from pytest_golden.journal.hints import Words, anchors_of, fits, read_words
 from pytest_golden.journal.model import Assessment, Expectation, RoutedBy, Signal, SignalType
 from pytest_golden.journal.routing import MOST_KEPT, News, Route, route
 from pytest_golden.journal.rules import HUMAN, Rules, rules_of
-from pytest_golden.journal.store import Received, SweptStore, take_signal
+from pytest_golden.journal.store import Received, SweptStore, answer_also, take_signal
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, expectations, signals
 from pytest_golden.storage.statements import Prepared, Question, ask, is_near
@@ -252,7 +252,11 @@ def _keep(
         override(connection, target, _WORDS[signal.signal_type], change)
     expectation_id = None if found.taken is None else found.taken.id
     agent_id = received.agent_id if found.taken is None else found.taken.agent_id
-    return take_signal(connection, signal, expectation_id, received, rules=rules_of(agent_id, rules))
+    of_agent = rules_of(agent_id, rules)
+    taken = take_signal(connection, signal, expectation_id, received, rules=of_agent)
+    for one in found.also:
+        answer_also(connection, signal, one.entry_id, one.id, rules=of_agent)
+    return taken
 
 
 def route_to_new(connection: Connection, new: Sequence[Expectation], agent_id: str, rules: Mapping[str, Rules]) -> int:

@@ -74,16 +74,20 @@ class Verdict(Shape):
 
 
 class Route(NamedTuple):
-    """Where a signal goes: the rule, and the expectation if one is concerned; the verdict on each candidate."""
+    """Where a signal goes: the rule, and the expectation if one is concerned; the verdict on each candidate.
+
+    `also` are the expectations of earlier attempts that the signal answers too.
+    """
 
     rule: RoutedBy
     taken: Candidate | None
     verdicts: tuple[Verdict, ...]
+    also: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingExplanation(Shape):
-    """The rule that routed a signal, and the verdict on each candidate: the one that was taken first, then those it beat.
+    """The rule that routed a signal, and the verdict on each candidate: those that were taken first, then those they beat.
 
     `others` counts further expectations that were open then; with the candidates up to 100.
     """
@@ -150,6 +154,46 @@ class Routing:
         if taken is None:
             return Route(RoutedBy.ORPHAN if self._news.entry_id is None else RoutedBy.ENTRY, None, verdicts)
         return Route(taken.rule, taken.candidate, verdicts)
+
+
+def answers_attempts(news: News, found: Route) -> bool:
+    """Tell whether earlier attempts may wait for the same news: an open hint fits, and the news decides."""
+    return (
+        found.rule is RoutedBy.MATCH_HINT
+        and found.taken is not None
+        and _is_waiting(found.taken, news.timestamp)
+        and news.signal_type is not SignalType.NEUTRAL
+        and news.entry_id is None
+    )
+
+
+def answer_attempts(news: News, found: Route, attempts: Iterable[Candidate]) -> Route:
+    """Let a signal answer the equal hints of several attempts of one agent: the newest one takes it, the others too."""
+    if found.taken is None:
+        return found
+    # Of each attempt one, the oldest: what an attempt expects twice is to be heard twice.
+    oldest = {found.taken.entry_id: found.taken}
+    for one in sorted(attempts, key=lambda one: one.number):
+        if _is_waiting(one, news.timestamp) and one.hint == found.taken.hint:
+            oldest.setdefault(one.entry_id, one)
+    if len(oldest) == 1:
+        return found
+    newest, *also = sorted(oldest.values(), key=lambda one: one.number, reverse=True)
+    waiting = {one.id for one in oldest.values()}
+    told = f"every key of its hint fits ({', '.join(newest.hint or ())})"
+    taken = (
+        Verdict(newest.id, found.rule, taken=True, reason=f"{told}; it is of the newest attempt"),
+        *(
+            Verdict(one.id, found.rule, taken=True, reason=f"{told}: an earlier attempt waits for the same")
+            for one in also
+        ),
+    )
+    others = tuple(one for one in found.verdicts if one.expectation_id not in waiting)
+    return Route(found.rule, newest, (*taken, *others), tuple(also))
+
+
+def _is_waiting(one: Candidate, timestamp: int) -> bool:
+    return one.status is ExpectationStatus.OPEN and (one.expires_at is None or timestamp < one.expires_at)
 
 
 def read_explanation(

@@ -22,12 +22,22 @@ from pytest_golden.journal.hints import (
     anchors_of,
     count_keys,
     fits,
+    list_anchors,
     rank,
     read_shape,
 )
 from pytest_golden.journal.model import ExpectationStatus
-from pytest_golden.journal.routing import AGAINST, MOST_COUNTED, Candidate, News, Route, Routing
-from pytest_golden.storage.schema import expectations
+from pytest_golden.journal.routing import (
+    AGAINST,
+    MOST_COUNTED,
+    Candidate,
+    News,
+    Route,
+    Routing,
+    answer_attempts,
+    answers_attempts,
+)
+from pytest_golden.storage.schema import entries, expectations
 from pytest_golden.storage.statements import Prepared, Question, ask, is_near, list_numbers
 
 if TYPE_CHECKING:
@@ -135,6 +145,22 @@ _OF_ENTRY = Prepared(
     .order_by(expectations.c.number)
     .limit(_MOST_OF_ENTRY)
 )
+_ENTRY, _OTHER = entries.alias(), entries.alias()
+# What waits under the anchors of a hint, in other entries with the same intent or session; "source=ci" may have very many.
+_OF_ATTEMPTS = Prepared(
+    select(*COLUMNS)
+    .select_from(expectations, _ENTRY, _OTHER)
+    .where(
+        _ENTRY.c.id == bindparam("the_entry", type_=Text()),
+        _OTHER.c.id == expectations.c.entry_id,
+        expectations.c.hint_anchor.in_(select(_GIVEN)),
+        IS_THE_AGENT,
+        IS_OPEN,
+        _OTHER.c.id != _ENTRY.c.id,
+        or_(_OTHER.c.intent == _ENTRY.c.intent, _OTHER.c.session_key == _ENTRY.c.session_key),
+    )
+    .limit(_MOST_GUESSES)
+)
 _OPEN_OF_AGENT = (
     select(*COLUMNS).where(IS_THE_AGENT, IS_OPEN, HAS_SHAPE).order_by(expectations.c.hint_shape, *NEAREST_FIRST)
 )
@@ -175,7 +201,10 @@ def find_route(
                 routing.consider(guess())
     if after is None:
         routing.consider(shown, up_to=_MOST_SHOWN)
-    return routing.conclude()
+    found = routing.conclude()
+    if found.taken is None or not answers_attempts(news, found):
+        return found
+    return answer_attempts(news, found, search.attempts_like(found.taken))
 
 
 def find_by_hint(connection: Connection, news: News) -> tuple[Candidate, ...]:
@@ -220,6 +249,12 @@ class _Search:
                 yield from self._first_fit(rows)
             elif self._after is None:
                 yield from filter(self._fits, _candidates(rows))
+
+    def attempts_like(self, taken: Candidate) -> Iterator[Candidate]:
+        """Return the open expectations of other attempts: entries of the agent with the same intent, or in the same session."""
+        anchors = json.dumps(list_anchors(taken.hint or {}))
+        names = {"the_agent": taken.agent_id, "the_entry": taken.entry_id, "the_anchors": anchors}
+        return filter(self._may_take, _candidates(_OF_ATTEMPTS.run(self._connection, names)))
 
     def by_session(self) -> Iterator[Candidate]:
         """Return the best unexpired expectations of the signal's session that a guess may take."""

@@ -223,6 +223,23 @@ def take_signal(
     return replace(signal, expectation_id=row["expectation_id"], routed_by=received.routed_by)
 
 
+def answer_also(
+    connection: Connection, signal: Signal, entry_id: str, expectation_id: str, *, rules: Rules = DEFAULT_RULES
+) -> None:
+    """Let a signal that is recorded with another entry settle an open expectation of this one, an earlier attempt."""
+    timestamp = to_ms(signal.created_at)
+    standing = assessment_store.get_standing(connection, entry_id, expectation_id)
+    before = assessment_store.read_counts(standing)
+    _, status = _settle(connection, standing, signal, timestamp, is_late=False)
+    if status is None:
+        return
+    # The signal itself is counted with its own entry.
+    counts = before.moved(ExpectationStatus.OPEN, status, critical=standing.critical)
+    cause = _tell_cause(signal, standing, status)
+    change = assessment_store.Change(signal.source, timestamp, signal.summary, {"signal": signal.id}, cause)
+    assessment_store.write_standing(connection, standing, counts, change, rules)
+
+
 def record_outcome(
     connection: Connection,
     entry_id: str,

@@ -84,6 +84,49 @@ def test_good_news_that_came_early_is_no_success_of_what_then_failed(journal: Jo
     assert stand(journal, entry) == "success"
 
 
+def test_one_signal_answers_all_attempts_that_wait_for_the_same_and_says_so(journal: Journal, clock: Clock) -> None:
+    entries = []
+    for intent, session in (
+        ("open #7", None),
+        ("open #7", None),
+        ("open #7 again", "s"),
+        ("go on", "s"),
+        ("other", None),
+    ):
+        begun = journal.log_intent(intent, agent_id="builder", session_key=session)
+        entries.append(journal.log_outcome(begun.id, "success", expectations=[GREEN]))
+        clock.move(seconds=1)
+    begin(journal, GREEN, agent="other")
+    signal = journal.add_signal("ci", "negative", "it is red", data={"pr": 42}, agent_id="builder")
+    # The oldest question decides who is asked: its attempts are the entries with the same intent.
+    assert signal.entry_id == entries[1].id
+    assert [stand(journal, entry) for entry in entries] == ["failure", "failure", "open", "open", "open"]
+    first, second = journal.explain_routing(signal.id).candidates[:2]
+    assert (first.taken, first.reason.endswith("it is of the newest attempt")) == (True, True)
+    assert (second.taken, second.reason.endswith("an earlier attempt waits for the same")) == (True, True)
+    (expected,) = journal.get(entries[0].id).expectations
+    assert (expected.status, expected.resolved_by) == ("unmet", signal.id)
+    assert journal.get(entries[0].id).assessment_notes == "unmet: CI is green: it is red"
+    # The same session makes attempts of entries with other intents.
+    again = journal.add_signal("ci", "positive", "green again", data={"pr": 42}, agent_id="builder")
+    assert again.entry_id == entries[3].id
+    assert [stand(journal, entry) for entry in entries[2:]] == ["success", "success", "open"]
+
+
+def test_what_an_attempt_expects_twice_is_heard_twice(journal: Journal) -> None:
+    wish = {"description": "it is green", "match_hint": {"pr": 7}}
+    for _ in range(2):
+        entry = journal.log_intent("open #7", agent_id="builder")
+        journal.log_outcome(entry.id, "success", expectations=[wish, wish])
+    for left in (2, 0):
+        journal.add_signal("ci", "positive", f"{left} are left", data={"pr": 7}, agent_id="builder")
+        assert len(journal.open_expectations()) == left
+    over = journal.log_intent("open #7", agent_id="builder")
+    journal.log_outcome(over.id, "success", expectations=[wish])
+    journal.add_signal("ci", "neutral", "skipped", data={"pr": 7}, agent_id="builder")
+    assert len(journal.open_expectations()) == 1
+
+
 def test_webhooks_need_no_agent(journal: Journal) -> None:
     entry = begin(journal, GREEN, agent="critic")
     assert journal.add_signal("ci", "negative", "red", data={"pr": 42}).entry_id == entry.id

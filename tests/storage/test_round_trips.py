@@ -84,7 +84,7 @@ def test_a_signal_is_as_many_trips_however_many_keys_it_has(store: Store) -> Non
             kept = journal.add_signal("github", "positive", "merged", data=data, agent_id="builder")
             counts.append(count())
         assert kept.routed_by == "match_hint"
-    assert counts == [3, 3]
+    assert counts == [4, 4]
 
 
 def test_connection_lost_while_something_waits_is_said_and_leaves_nothing(

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tests.journal.conftest import Clock
 
 
-def expect(journal: Journal, session_key: str | None = None, **hint: Any) -> JournalEntry:
-    entry = journal.log_intent("count totals", agent_id="builder", session_key=session_key)
+def expect(journal: Journal, session_key: str | None = None, intent: str = "count totals", **hint: Any) -> JournalEntry:
+    entry = journal.log_intent(intent, agent_id="builder", session_key=session_key)
     asked = {"description": "it is accepted", "match_hint": hint or None, "expires_minutes": 60}
     return journal.log_outcome(entry.id, "success", expectations=[asked])
 
@@ -50,13 +50,13 @@ def test_replayed_delivery_has_one_effect(journal: Journal) -> None:
         assert signal is not None
         return journal.add_signal(**signal)
 
-    first, second = (expect(journal, source="github", pr=42) for _ in range(2))
+    first, second = (expect(journal, intent=intent, source="github", pr=42) for intent in ("count", "write"))
     assert deliver("a").id == deliver("b").id
     assert [journal.get(entry.id).assessment for entry in (first, second)] == ["success", "open"]
 
 
 def test_rerun_of_a_check_is_heard_again(journal: Journal) -> None:
-    entries = [expect(journal, source="github", pr=42) for _ in range(2)]
+    entries = [expect(journal, intent=intent, source="github", pr=42) for intent in ("count", "write")]
     for attempt in (1, 2):
         journal.add_signal(**heard("workflow_run", github.workflow_run(run_attempt=attempt)))
     assert {journal.get(entry.id).assessment for entry in entries} == {"success"}
@@ -92,7 +92,7 @@ def test_secret_in_a_message_is_not_kept(journal: Journal) -> None:
 
 
 def test_callback_answers_once(journal: Journal, clock: Clock) -> None:
-    entries = [expect(journal, source="crm", ticket=7) for _ in range(2)]
+    entries = [expect(journal, intent=intent, source="crm", ticket=7) for intent in ("count", "write")]
     news = {"source": "crm", "signal_type": "positive", "summary": "answered", "data": {"ticket": 7}}
     body = json.dumps({**news, "created_at": iso_utc(clock.now - timedelta(minutes=1))}).encode()
     for _ in range(2):

@@ -512,7 +512,7 @@ def test_pipes_are_written_and_read(journal: Journal, other: Journal, tmp_path: 
 def test_the_older_expectation_is_asked_first_after_an_import_too(
     journal: Journal, other: Journal, clock: Clock
 ) -> None:
-    early, later = (journal.log_intent("x", agent_id="a") for _ in range(2))
+    early, later = (journal.log_intent(intent, agent_id="a") for intent in ("x", "y"))
     wish = {"description": "it is green", "match_hint": {"pr": 1}}
     clock.move(seconds=1)
     journal.log_outcome(later.id, "success", expectations=[wish, wish])
