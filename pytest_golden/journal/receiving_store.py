@@ -16,8 +16,8 @@ from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, func, l
 from pytest_golden.errors import JournalError
 from pytest_golden.journal import routing_store
 from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, Change, get_standing, override, read_signal
-from pytest_golden.journal.hints import Words, anchors_of, fits, read_words
-from pytest_golden.journal.model import Assessment, Expectation, RoutedBy, Signal, SignalType
+from pytest_golden.journal.hints import SOURCE, Words, anchors_of, fits, read_words
+from pytest_golden.journal.model import Assessment, Expectation, ImmediateResult, RoutedBy, Signal, SignalType
 from pytest_golden.journal.routing import MOST_KEPT, News, Route, route
 from pytest_golden.journal.rules import HUMAN, Rules, rules_of
 from pytest_golden.journal.store import Received, SweptStore, answer_also, take_signal
@@ -58,7 +58,7 @@ _LAST_BEFORE = (
     .limit(1)
 )
 _LATEST_OF_SESSION = Prepared(
-    select(entries.c.id)
+    select(entries.c.id, entries.c.immediate_result)
     .where(
         entries.c.agent_id == bindparam("the_agent", type_=Text()),
         entries.c.session_key == bindparam("the_session", type_=Text()),
@@ -66,11 +66,18 @@ _LATEST_OF_SESSION = Prepared(
     .order_by(entries.c.number.desc())
     .limit(1)
 )
+_AGENTS_OF_SESSION = Prepared(
+    select(entries.c.agent_id)
+    .where(entries.c.session_key == bindparam("the_session", type_=Text()))
+    .group_by(entries.c.agent_id)
+    .limit(2)
+)
+_HINTS_OF_ENTRY = Prepared(select(expectations.c.match_hint).where(expectations.c.entry_id == bindparam("the_entry")))
 _WORD = Prepared(select(entries.c.human_word).where(entries.c.id == bindparam("the_entry")))
 _CREATED = select(entries.c.created_at).where(entries.c.id == bindparam("the_entry"))
 _CREATED_AT = Prepared(_CREATED)
 _ORPHANS = (
-    _SIGNALS.add_columns(signals.c.agent_id, signals.c.number)
+    _SIGNALS.add_columns(signals.c.agent_id, signals.c.session_key, signals.c.number)
     .where(signals.c.routed_by == literal_column("'orphan'"))
     .order_by(signals.c.created_at, signals.c.number)
 )
@@ -110,11 +117,19 @@ class LastNumbers(NamedTuple):
     signal: int
 
 
+class Owner(NamedTuple):
+    """Whose an entry is."""
+
+    agent_id: str
+    session_key: str | None
+
+
 class Orphan(NamedTuple):
-    """A signal without an entry, the agent that it would belong to, and its number in the order of recording."""
+    """A signal without an entry, the agent and session that it would belong to, and its number in the order of recording."""
 
     signal: Signal
     agent_id: str | None
+    session_key: str | None
     number: int
 
 
@@ -132,6 +147,17 @@ def read_incoming(signal: Signal, agent_id: str | None, session_key: str | None)
     """Prepare a signal for `receive`; an entry that `signal.entry_id` names must exist and be this agent's."""
     digest = None if signal.external_id is not None else _digest(signal, agent_id, session_key)
     return Incoming(signal, agent_id, session_key, read_words(signal.source, signal.data), digest)
+
+
+def ask_for_agents(session_key: str) -> Question:
+    """Ask which agents have entries in a session, for `read_only_agent`."""
+    return Question(_AGENTS_OF_SESSION, {"the_session": session_key})
+
+
+def read_only_agent(rows: Iterable[Any]) -> str | None:
+    """Return the agent of a session, from the answer to `ask_for_agents`; None if there is none, or several."""
+    found = [row[0] for row in rows]
+    return found[0] if len(found) == 1 else None
 
 
 def ask_about(one: Incoming, *, near: bool) -> tuple[Question, ...]:
@@ -247,6 +273,9 @@ def _keep(
     elif target is not None:
         signal = replace(signal, entry_id=target)
         received = received._replace(routed_by=RoutedBy.SESSION_KEY if named is None else RoutedBy.ENTRY)
+    elif named is None and (entry_id := _find_entry_of_session(connection, signal, received)) is not None:
+        signal = replace(signal, entry_id=entry_id)
+        received = received._replace(routed_by=RoutedBy.SESSION_KEY)
     if target is not None and signal.entry_id == target:
         change = Change(HUMAN, to_ms(signal.created_at), signal.summary, {"signal": signal.id})
         override(connection, target, _WORDS[signal.signal_type], change)
@@ -259,15 +288,55 @@ def _keep(
     return taken
 
 
-def route_to_new(connection: Connection, new: Sequence[Expectation], agent_id: str, rules: Mapping[str, Rules]) -> int:
-    """Assign orphans, the oldest first, that fit the hint of a new expectation of one entry; return how many."""
+def _find_entry_of_session(connection: Connection, signal: Signal, received: Received) -> str | None:
+    """Find the entry that news of a session is about when it answers nothing: the latest, if its work has ended.
+
+    While it has not, the news waits as an orphan: what is expected may be told with the outcome.
+    """
+    if received.agent_id is None or received.session_key is None:
+        return None
+    names = {"the_agent": received.agent_id, "the_session": received.session_key}
+    row = _LATEST_OF_SESSION.first(connection, names)
+    if row is None:
+        return None
+    hints = _list_hints(connection, row.id)
+    has_ended = hints or row.immediate_result != ImmediateResult.UNKNOWN.value
+    return row.id if has_ended and not _is_about_another(signal, hints) else None
+
+
+def _list_hints(connection: Connection, entry_id: str) -> list[Mapping[str, Any] | None]:
+    rows = _HINTS_OF_ENTRY.run(connection, {"the_entry": entry_id}).fetchall()
+    return [row.match_hint for row in _HINTS_OF_ENTRY.decode(rows)]
+
+
+def _is_about_another(signal: Signal, hints: Iterable[Mapping[str, Any] | None]) -> bool:
+    """Tell whether a key of a hint has another value in the signal, apart from its source."""
+    words = read_words(signal.source, signal.data)
+    pairs = ((key, value) for hint in hints for key, value in (hint or {}).items() if key != SOURCE)
+    return any(key in words and not fits({key: value}, words) for key, value in pairs)
+
+
+def route_to_new(
+    connection: Connection, entry_id: str, owner: Owner, new: Sequence[Expectation], rules: Mapping[str, Rules]
+) -> None:
+    """Assign orphans, the oldest first, that fit the hint of a new expectation of one entry, or are of its session."""
     hints = [expectation.match_hint for expectation in new if expectation.match_hint]
-    if not hints:
-        return 0
-    rows = _ORPHANS_SINCE_ENTRY.run(connection, {"the_entry": new[0].entry_id}).fetchall()
-    orphans = [one for one in _read_orphans(_ORPHANS_SINCE_ENTRY.decode(rows)) if one.agent_id in {None, agent_id}]
+    if not hints and owner.session_key is None:
+        return
+    rows = _ORPHANS_SINCE_ENTRY.run(connection, {"the_entry": entry_id}).fetchall()
+    orphans = [
+        one for one in _read_orphans(_ORPHANS_SINCE_ENTRY.decode(rows)) if one.agent_id in {None, owner.agent_id}
+    ]
     fitting = [one for one in orphans if any(fits(hint, _make_news(one).words) for hint in hints)]
-    return _assign(connection, fitting, rules)
+    _assign(connection, fitting, rules)
+    rest = [one for one in orphans if one not in fitting and (one.agent_id, one.session_key) == owner]
+    if owner.session_key is not None and rest:
+        of_agent = rules_of(owner.agent_id, rules)
+        all_hints = _list_hints(connection, entry_id)
+        for orphan in (one for one in rest if not _is_about_another(one.signal, all_hints)):
+            received = Received(RoutedBy.SESSION_KEY, None, owner.agent_id)
+            signal = replace(orphan.signal, entry_id=entry_id)
+            take_signal(connection, signal, None, received, is_kept=True, rules=of_agent)
 
 
 def reroute_orphans(swept: SweptStore, timestamp: datetime, since: LastNumbers | None = None) -> int:
@@ -369,7 +438,7 @@ def _find_place(connection: Connection, orphan: Orphan) -> Route:
 
 
 def _read_orphans(rows: Iterable[Any]) -> list[Orphan]:
-    return [Orphan(read_signal(row), row.agent_id, row.number) for row in rows]
+    return [Orphan(read_signal(row), row.agent_id, row.session_key, row.number) for row in rows]
 
 
 def _make_news(orphan: Orphan) -> News:

@@ -147,19 +147,21 @@ _OF_ENTRY = Prepared(
 )
 _ENTRY, _OTHER = entries.alias(), entries.alias()
 # What waits under the anchors of a hint, in other entries with the same intent or session; "source=ci" may have very many.
-_OF_ATTEMPTS = Prepared(
+_AT_ANCHORS = (
     select(*COLUMNS)
-    .select_from(expectations, _ENTRY, _OTHER)
+    .where(expectations.c.hint_anchor.in_(select(_GIVEN)), IS_THE_AGENT, IS_OPEN)
+    .limit(_MOST_GUESSES)
+    .subquery()
+)
+_OF_ATTEMPTS = Prepared(
+    select(_AT_ANCHORS)
+    .select_from(_AT_ANCHORS, _ENTRY, _OTHER)
     .where(
         _ENTRY.c.id == bindparam("the_entry", type_=Text()),
-        _OTHER.c.id == expectations.c.entry_id,
-        expectations.c.hint_anchor.in_(select(_GIVEN)),
-        IS_THE_AGENT,
-        IS_OPEN,
+        _OTHER.c.id == _AT_ANCHORS.c.entry_id,
         _OTHER.c.id != _ENTRY.c.id,
         or_(_OTHER.c.intent == _ENTRY.c.intent, _OTHER.c.session_key == _ENTRY.c.session_key),
     )
-    .limit(_MOST_GUESSES)
 )
 _OPEN_OF_AGENT = (
     select(*COLUMNS).where(IS_THE_AGENT, IS_OPEN, HAS_SHAPE).order_by(expectations.c.hint_shape, *NEAREST_FIRST)

@@ -147,7 +147,8 @@ class Journal:
             rules = rules_of(owner, self._rules)
             refuse_forbidden(outcome.expectations, rules, owner)
             stored.record_outcome(connection, entry_id, outcome, timestamp, who=owner, rules=rules, standing=standing)
-            receiving_store.route_to_new(connection, outcome.expectations, owner, self._rules)
+            belongs = receiving_store.Owner(owner, standing.session_key)
+            receiving_store.route_to_new(connection, entry_id, belongs, outcome.expectations, self._rules)
             return stored.get_entry(connection, entry_id)
 
     def add_signal(
@@ -165,7 +166,7 @@ class Journal:
         """Receive a signal, let it answer the expectation that it fits, and return it as it is stored.
 
         Due expectations are resolved first. The same `external_id` from one source has one effect; without one, the same
-        content has one effect until a younger expectation fits. The source `human` overrides all rules, for the named entry or
+        content has one effect until a younger expectation fits. A session in which only one agent has entries names the agent. The source `human` overrides all rules, for the named entry or
         the latest of the session.
 
         Raises:
@@ -187,6 +188,8 @@ class Journal:
         session = caller_input.clean_optional("session_key", session_key)
         if signal.entry_id is not None:
             return self._receive_of_entry(signal, signal.entry_id, asked, session)
+        if asked is None and session is not None:
+            return self._receive_of_session(signal, session)
         incoming = receiving_store.read_incoming(signal, asked, session)
         return self.swept_store.answered_after_sweep(
             signal.created_at,
@@ -381,6 +384,16 @@ class Journal:
 
         # The agent must be known before more can be asked.
         return self.swept_store.answered_after_sweep(signal.created_at, (ask_for_standing(entry_id),), take_in)
+
+    def _receive_of_session(self, signal: model.Signal, session: str) -> model.Signal:
+        def take_in(connection: Connection, answers: list[Iterator[Any]]) -> model.Signal:
+            owner = receiving_store.read_only_agent(answers[0])
+            return receiving_store.receive(
+                connection, receiving_store.read_incoming(signal, owner, session), self._rules
+            )
+
+        asked = receiving_store.ask_for_agents(session)
+        return self.swept_store.answered_after_sweep(signal.created_at, (asked,), take_in)
 
     def _now(self) -> datetime:
         return self.swept_store.now()

@@ -78,7 +78,7 @@ entries = sa.Table(
     sa.Index("ix_entries_open", "number", sqlite_where=sa.text("closed_at IS NULL")),
     sa.Index(None, "created_at"),
     sa.Index(
-        "ix_entries_session", "agent_id", "session_key", "number", sqlite_where=sa.text("session_key IS NOT NULL")
+        "ix_entries_session", "session_key", "agent_id", "number", sqlite_where=sa.text("session_key IS NOT NULL")
     ),
     # Most entries succeed, and are found without an index of their own.
     sa.Index("ix_entries_agent_assessment", "agent_id", "assessment", "number", sqlite_where=_IS_NO_SUCCESS),

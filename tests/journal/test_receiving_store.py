@@ -141,8 +141,11 @@ def test_the_ladder_of_rules(journal: Journal) -> None:
     plain = begin(journal)
     told: dict[str, Any] = {"data": {"pr": 42}, "agent_id": "builder", "session_key": "chat"}
     found = [journal.add_signal("ci", "positive", f"news {number}", **told) for number in range(4)]
-    assert [one.entry_id for one in found] == [hinted.id, in_session.id, in_window.id, None]
-    assert [one.routed_by for one in found] == ["match_hint", "session_key", "time_window", "orphan"]
+    found.append(journal.add_signal("ci", "positive", "news 4", data={"pr": 42}, agent_id="builder"))
+    assert [one.entry_id for one in found] == [hinted.id, in_session.id, in_window.id, in_session.id, None]
+    rules = ["match_hint", "session_key", "time_window", "session_key", "orphan"]
+    assert [one.routed_by for one in found] == rules
+    assert found[3].expectation_id is None
     named = journal.add_signal("ci", "positive", "named", entry_id=plain.id)
     assert (named.routed_by, named.entry_id, named.expectation_id) == ("entry", plain.id, None)
     assert [stand(journal, one) for one in (hinted, in_session, in_window, plain)] == ["success"] * 4
@@ -207,11 +210,11 @@ def test_an_orphan_finds_a_new_expectation_by_hint_when_it_is_not_older_than_the
     assert {one.id for one in journal.orphans()} == {too_old.id, foreign.id, fitting.id, later.id, guess.id}
     clock.move(minutes=1)
     told = journal.log_outcome(entry.id, "success", expectations=[GREEN, {"description": "liked"}])
-    assert [one.id for one in told.signals] == [fitting.id, later.id]
-    assert [one.expectation_id for one in told.signals] == [told.expectations[0].id, None]
+    assert [one.id for one in told.signals] == [fitting.id, later.id, guess.id]
+    assert [one.expectation_id for one in told.signals] == [told.expectations[0].id, None, None]
     assert (told.expectations[0].status, told.expectations[0].resolved_by) == ("met", fitting.id)
     assert told.assessment == "failure"
-    assert [one.id for one in journal.orphans()] == [guess.id, foreign.id, too_old.id]
+    assert [one.id for one in journal.orphans()] == [foreign.id, too_old.id]
     assert journal.explain_routing(fitting.id).rule == "match_hint"
     assert journal.reroute_orphans() == 0
 
@@ -332,7 +335,33 @@ def test_a_word_in_a_session_is_about_its_latest_entry(journal: Journal) -> None
     assert (word.entry_id, word.routed_by) == (latest.id, "session_key")
     assert (stand(journal, first), stand(journal, latest)) == ("open", "failure")
     assert journal.add_signal("human", "positive", "fine", agent_id="builder", session_key="none").routed_by == "orphan"
-    assert journal.add_signal("human", "positive", "fine", session_key="chat").routed_by == "orphan"
+    # A session of one agent names the agent, one of several does not.
+    assert journal.add_signal("human", "positive", "fine", session_key="chat").entry_id == latest.id
+    assert stand(journal, latest) == "success"
+    begin(journal, agent="critic", session="chat")
+    assert journal.add_signal("human", "correction", "no", session_key="chat").routed_by == "orphan"
+
+
+def test_news_of_a_session_goes_to_its_latest_entry_unless_it_is_about_another_thing(journal: Journal) -> None:
+    entry = begin(journal, GREEN, session="s")
+    told: dict[str, Any] = {"agent_id": "builder", "session_key": "s"}
+    other = journal.add_signal("ci", "negative", "red", data={"pr": 43}, **told)
+    assert other.routed_by == "orphan"
+    news = journal.add_signal("chat", "negative", "somebody complains", **told)
+    assert (news.entry_id, news.expectation_id, news.routed_by) == (entry.id, None, "session_key")
+    assert stand(journal, entry) == "failure"
+    assert journal.get(entry.id).assessment_notes == "chat: somebody complains"
+    journal.add_signal("ci", "positive", "green", data={"pr": 42}, agent_id="builder")
+    # Before the outcome nobody knows what is expected: it waits, also if it is about another thing in the end.
+    begun = journal.log_intent("deploy", agent_id="builder", session_key="t")
+    early = {**told, "session_key": "t"}
+    bad = journal.add_signal("ci", "negative", "red", data={"pr": 43}, **early)
+    assert journal.add_signal("ci", "positive", "green", data={"pr": 42, "job": 1}, **early).routed_by == "orphan"
+    assert journal.add_signal("mars", "positive", "nice", **early).routed_by == "orphan"
+    told_now = journal.log_outcome(begun.id, "success", expectations=[GREEN])
+    assert [one.summary for one in told_now.signals] == ["green", "nice"]
+    assert told_now.assessment == "success"
+    assert {one.id for one in journal.orphans()} == {other.id, bad.id}
 
 
 def test_a_word_answers_an_expectation_that_asks_for_it(journal: Journal) -> None:
@@ -403,7 +432,7 @@ def test_the_gates_expectations_are_found_by_their_hint_alone(journal: Journal, 
     with store.write() as connection:
         insert_expectations(connection, asked)
     told: dict[str, Any] = {"agent_id": "builder", "session_key": "s"}
-    assert journal.add_signal("golden", "positive", "x", **told).routed_by == "orphan"
+    assert journal.add_signal("golden", "positive", "x", **told).expectation_id is None
     assert journal.add_signal("golden", "positive", "x", data={"project": 1}, **told).expectation_id == "x1"
     assert [one.id for one in journal.open_expectations("builder")] == ["x0", "x2"]
 
@@ -456,8 +485,9 @@ def test_no_guess_answers_for_a_check_however_many_there_are(journal: Journal) -
     checked = {"description": "it is online", "expires_minutes": 5, "check": check}
     own = begin(journal, *([checked] * 101), {**checked, "match_hint": {"pr": 1, "sha": "x"}}, session="s")
     told: dict[str, Any] = {"data": {"pr": 1}, "agent_id": "builder"}
-    for session in (None, "s"):
-        assert journal.add_signal("ci", "positive", "nice", **told, session_key=session).routed_by == "orphan"
+    assert journal.add_signal("ci", "positive", "nice", **told).routed_by == "orphan"
+    in_session = journal.add_signal("ci", "positive", "nice", **told, session_key="s")
+    assert (in_session.entry_id, in_session.expectation_id) == (own.id, None)
     assert journal.add_signal("ci", "positive", "named", **told, entry_id=own.id).expectation_id is None
     assert {one.status for one in journal.get(own.id).expectations} == {"open"}
     free = begin(journal, {"description": "it is read", "expires_minutes": 9}, session="s")
