@@ -33,14 +33,23 @@ _RETENTION_KEYS = kinds.Table.of(
         kinds.Key("entries", _LIMIT, "So many closed entries are kept, the newest.", nullable=True),
     )
 )
+_ASSESSMENTS = {
+    "all_expired": "What an entry is whose expectations all went without news.",
+    "some_expired": "What an entry is of whose expectations some are met and others went without news.",
+    "unmet": "What an entry is of which an expectation is unmet, or that news was against.",
+    "critical_lost": "What an entry is of which a critical expectation is unmet or went without news.",
+}
 #: The keys of an agent's rules.
 RULE_KEYS = kinds.Table.of(
     (
+        *(
+            kinds.Key(
+                name, kinds.one_of(*(word for word in Assessment if word is not Assessment.OPEN)), told, nullable=True
+            )
+            for name, told in _ASSESSMENTS.items()
+        ),
         kinds.Key(
-            "all_expired",
-            kinds.one_of(*(word for word in Assessment if word is not Assessment.OPEN)),
-            "What an entry is whose expectations all went without news.",
-            nullable=True,
+            "unfinished_after", kinds.DURATION, "When an intent without an outcome is closed as expired.", nullable=True
         ),
         kinds.Key("intent_types", kinds.list_of(kinds.TEXT), "The intent types that the agent may log.", nullable=True),
         kinds.Key(
@@ -82,8 +91,7 @@ def parse_rules(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Rule
 
 def _read(record: Mapping[str, Any]) -> Rules:
     told: dict[str, Any] = {name: value for name, value in record.items() if value is not None}
-    if "all_expired" in told:
-        told["all_expired"] = Assessment(told["all_expired"])
+    told |= {name: Assessment(told[name]) for name in _ASSESSMENTS if name in told}
     if "retention" in told:
         told["retention"] = Retention(**told["retention"])
     return Rules(**told)

@@ -14,12 +14,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import BigInteger, Integer, and_, bindparam, insert, literal_column, select, update
 
+from pytest_golden.clock import new_id
 from pytest_golden.errors import JournalError
 from pytest_golden.journal import model
-from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, describe_assessment, lapse, rules_of
+from pytest_golden.journal.rules import (
+    DEFAULT_RULES,
+    SYSTEM,
+    Counts,
+    Rules,
+    assess,
+    describe_assessment,
+    lapse,
+    rules_of,
+)
 from pytest_golden.manifest.units import parse_duration
 from pytest_golden.storage.columns import from_ms, storable, to_ms
-from pytest_golden.storage.schema import entries, entry_history, expectations
+from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.storage.statements import Prepared, Question, ask
 from pytest_golden.trajectory.vocabulary import freeze, freeze_mapping
 
@@ -75,6 +85,7 @@ NOTES = "notes"
 MOST_OF_CAUSE = 1_000
 #: Resolves expectations that expired without an answer.
 SWEEP = "sweep"
+_EXPIRED = model.ExpectationStatus.EXPIRED
 # The size of a batch, so that others may write in between.
 _MOST_AT_ONCE = 500
 _IS_OPEN = expectations.c.status == literal_column("'open'")
@@ -86,16 +97,36 @@ _SOONEST = Prepared(
     .limit(1)
 )
 _OPEN = select(
-    *(expectations.c[name] for name in ("number", "entry_id", "polarity", "critical", "created_at", "description"))
+    *(
+        expectations.c[name]
+        for name in ("number", "entry_id", "polarity", "critical", "created_at", "description", "id")
+    )
 ).where(_IS_OPEN)
 _DUE = Prepared(
     _OPEN.where(expectations.c.expires_at <= bindparam("timestamp", type_=BigInteger()))
     .order_by(expectations.c.expires_at)
     .limit(_MOST_AT_ONCE)
 )
+_UNFINISHED = Prepared(
+    select(entries.c.id, entries.c.agent_id, entries.c.created_at)
+    .where(
+        entries.c.closed_at.is_(None),
+        entries.c.immediate_result == literal_column(f"'{model.ImmediateResult.UNKNOWN}'"),
+        entries.c.open_count == 0,
+        entries.c.created_at <= bindparam("before", type_=BigInteger()),
+    )
+    .order_by(entries.c.number)
+)
 _RESOLVE = Prepared(
     update(expectations).where(expectations.c.number == bindparam("the_expectation", type_=Integer())),
     *("status", "resolved_by", "resolved_at"),
+)
+
+
+_TELL = Prepared(
+    insert(signals),
+    *("id", "entry_id", "expectation_id", "source", "signal_type", "summary", "external_id", "routed_by"),
+    *("agent_id", "is_late", "created_at"),
 )
 
 
@@ -207,11 +238,21 @@ def read_standing(rows: Iterator[Any], entry_id: str | None, expectation_id: str
 
 
 def write_standing(
-    connection: Connection, standing: Any, counts: Counts, change: Change, rules: Rules
+    connection: Connection,
+    standing: Any,
+    counts: Counts,
+    change: Change,
+    rules: Rules,
+    at_least: model.Assessment = model.Assessment.OPEN,
 ) -> model.Assessment:
-    """Assess an entry by its new counts and give the assessment; a change of it goes into its notes and the history."""
+    """Assess an entry by its new counts and give the assessment; a change of it goes into its notes and the history.
+
+    `at_least` is the assessment if nothing else follows.
+    """
     before = model.Assessment(standing.assessment)
     after = assess(counts, rules, before=before)
+    if after is model.Assessment.OPEN:
+        after = at_least
     # A clock that went back must not date a change before the state that it changes.
     timestamp = max(change.timestamp, standing.updated_at)
     has_left_open = standing.closed_at is None and after is not model.Assessment.OPEN
@@ -287,6 +328,24 @@ def resolve_due(connection: Connection, timestamp: datetime, rules: Mapping[str,
     return len(rows), len(rows) == _MOST_AT_ONCE
 
 
+def close_unfinished(connection: Connection, timestamp: datetime, rules: Mapping[str, Rules]) -> int:
+    """Close intents without an outcome and an expectation as expired, after the time of their agents' rules; return how many."""
+    limits = [one.unfinished_after for one in rules.values() if one.unfinished_after is not None]
+    if not limits:
+        return 0
+    now = to_ms(timestamp)
+    names = {"before": now - round(min(limits) * 1000)}
+    closed = 0
+    for entry_id, agent_id, created_at in _UNFINISHED.run(connection, names).fetchall():
+        of_agent = rules_of(agent_id, rules)
+        if of_agent.unfinished_after is not None and created_at <= now - of_agent.unfinished_after * 1000:
+            standing = get_standing(connection, entry_id)
+            change = Change(SWEEP, now, f"no outcome came within {of_agent.unfinished_after / 3600:g} h")
+            write_standing(connection, standing, read_counts(standing), change, of_agent, model.Assessment.EXPIRED)
+            closed += 1
+    return closed
+
+
 def ask_for_soonest() -> Question:
     """Ask when the next open expectation is due."""
     return Question(_SOONEST, {})
@@ -314,18 +373,45 @@ def _tell_lapsed(lapsed: Mapping[model.ExpectationStatus, Sequence[str]], why: s
     return f"{status.value}: {told[0]}{more} ({why})"
 
 
+def _tell_expiry(connection: Connection, standing: Any, expectation_id: str, told: str, timestamp: int) -> None:
+    """Record a neutral signal, so that the end of a wait is told where other news is; merged copies have it once."""
+    _TELL.leave(
+        connection,
+        {
+            "id": new_id("signal"),
+            "entry_id": standing.id,
+            "expectation_id": expectation_id,
+            "source": SYSTEM,
+            "signal_type": model.SignalType.NEUTRAL.value,
+            "summary": told,
+            "external_id": f"expiry of {expectation_id}",
+            "routed_by": model.RoutedBy.ENTRY.value,
+            "agent_id": standing.agent_id,
+            "is_late": False,
+            "created_at": timestamp,
+        },
+    )
+
+
 def _lapse(
     connection: Connection, standing: Any, rows: Sequence[Any], change: Change, rules: Rules
 ) -> model.Assessment:
     """Resolve open expectations of an entry without an answer, and assess it."""
     counts = read_counts(standing)
     lapsed: dict[model.ExpectationStatus, list[str]] = {}
-    for number, _, polarity, critical, created_at, description in rows:
+    for number, _, polarity, critical, created_at, description, expectation_id in rows:
         after = lapse(model.Polarity(polarity))
         lapsed.setdefault(after, []).append(description)
         counts = counts.moved(model.ExpectationStatus.OPEN, after, critical=bool(critical))
         resolved_at = max(change.timestamp, created_at)
         names = {"status": after.value, "resolved_by": change.who, "resolved_at": resolved_at}
         _RESOLVE.leave(connection, {"the_expectation": number, **names})
+        if change.who == SWEEP:
+            told = (
+                f"no news in time: {description}"
+                if after is _EXPIRED
+                else f"nothing was heard against it: {description}"
+            )
+            _tell_expiry(connection, standing, expectation_id, told, resolved_at)
     change = change._replace(details={"closed_expectations": len(rows)}, cause=_tell_lapsed(lapsed, change.why))
     return write_standing(connection, standing, counts, change, rules)

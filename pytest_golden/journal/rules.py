@@ -20,8 +20,10 @@ HUMAN = "human"
 GITHUB = "github"
 #: The source of the signals of scheduled checks.
 CHECK = "check"
+#: The source of what this program tells by itself, as that the time of an expectation is over.
+SYSTEM = "system"
 #: Sources that only people, GitHub and this program may use: no agent and no callback may claim one of them.
-RESERVED_SOURCES = frozenset({HUMAN, "person", GITHUB, CHECK, "golden", "system"})
+RESERVED_SOURCES = frozenset({HUMAN, "person", GITHUB, CHECK, "golden", SYSTEM})
 #: Sources of what people say: here, or with a signed comment on GitHub.
 PEOPLE = frozenset({HUMAN, GITHUB})
 #: The events of GitHub in which a person says something.
@@ -59,12 +61,18 @@ class Retention:
 class Rules:
     """The rules of one agent, where they differ from the defaults.
 
-    `all_expired` is the assessment of an entry whose expectations all expired without news; `intent_types` are those that the
+    The assessment of an entry is `all_expired` if its expectations all expired without news, `some_expired` if others are met, `unmet`
+    if one is unmet or news was against it, and `critical_lost` if a critical one is unmet or expired. An intent without an outcome and
+    an expectation is closed as expired after `unfinished_after` seconds (None: never). `intent_types` are those that the
     agent may log (None: any). `check_hosts` are the hosts whose pages its checks may request (None: any), `check_commands`
     whether its checks may run commands.
     """
 
     all_expired: Assessment = Assessment.EXPIRED
+    some_expired: Assessment = Assessment.PARTIAL
+    unmet: Assessment = Assessment.FAILURE
+    critical_lost: Assessment = Assessment.FAILURE
+    unfinished_after: float | None = None
     intent_types: tuple[str, ...] | None = None
     retention: Retention = Retention()
     check_hosts: tuple[str, ...] | None = None
@@ -172,12 +180,14 @@ def describe_assessment(assessment: Assessment, counts: Counts, cause: str | Non
 
 
 def _fold(counts: Counts, rules: Rules) -> Assessment:
-    if counts.negative or counts.correction or counts.unmet or counts.critical_lost:
-        return Assessment.FAILURE
+    if counts.critical_lost:
+        return rules.critical_lost
+    if counts.negative or counts.correction or counts.unmet:
+        return rules.unmet
     if counts.open:
         return Assessment.OPEN
     if counts.expired:
-        return Assessment.PARTIAL if counts.met else rules.all_expired
+        return rules.some_expired if counts.met else rules.all_expired
     return Assessment.SUCCESS if counts.met else _fold_without_expectations(counts)
 
 

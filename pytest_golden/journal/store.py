@@ -120,12 +120,15 @@ class SweptStore:
         return from_ms(to_ms(check_time("the clock's time", self.clock())))
 
     def sweep(self) -> int:
-        """Resolve every expectation whose time is over, in batches, and return how many there were.
+        """Resolve every expectation whose time is over, in batches, and return how many there were; close intents that were left.
 
         Raises:
             StorageError: it cannot be written.
         """
         timestamp = self.now()
+        if any(one.unfinished_after is not None for one in self.rules.values()):
+            with self.store.write() as connection:
+                assessment_store.close_unfinished(connection, timestamp, self.rules)
         count, is_more = 0, True
         while is_more:
             with self.store.write() as connection:

@@ -22,12 +22,26 @@ def test_rules_are_read_by_agent() -> None:
                 "retention": {"days": 90, "entries": 10_000},
             },
             "critic": {"retention": {"days": 7}},
+            "strict": {
+                "some_expired": "failure",
+                "unmet": "partial",
+                "critical_lost": "expired",
+                "unfinished_after": "2h",
+            },
             "silent": {"all_expired": None, "intent_types": None, "retention": None},
         }
     )
-    assert rules["builder"] == Rules(Assessment.SUCCESS, ("deploy", "etl"), Retention(90, 10_000))
+    assert rules["builder"] == Rules(
+        all_expired=Assessment.SUCCESS, intent_types=("deploy", "etl"), retention=Retention(90, 10_000)
+    )
     assert rules["critic"] == Rules(retention=Retention(days=7))
     assert rules["silent"] == Rules()
+    assert rules["strict"] == Rules(
+        some_expired=Assessment.FAILURE,
+        unmet=Assessment.PARTIAL,
+        critical_lost=Assessment.EXPIRED,
+        unfinished_after=7200,
+    )
     assert parse_rules(None) == {}
 
 

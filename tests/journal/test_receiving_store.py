@@ -298,6 +298,66 @@ def test_an_agent_whose_silence_is_success(store: Store, clock: Clock) -> None:
         journal.log_intent("load", "etl", agent_id="builder")
 
 
+def test_each_rule_of_an_agent_decides_its_case(store: Store, clock: Clock) -> None:
+    rules = {"some_expired": "failure", "unmet": "partial", "critical_lost": "expired", "all_expired": "success"}
+    journal = Journal(store, clock=clock, rules={"builder": rules})
+    soon = {"description": "read", "expires_minutes": 1}
+    cases = {
+        "failure": (GREEN, soon),
+        "expired": (GREEN, {**soon, "critical": True}),
+        "partial": ({**GREEN, "match_hint": {"source": "bad"}}, soon),
+        "success": (soon,),
+    }
+    entries = {wanted: begin(journal, *wishes) for wanted, wishes in cases.items()}
+    for _ in range(2):
+        journal.add_signal("ci", "positive", "green", data={"pr": 42}, agent_id="builder")
+    journal.add_signal("bad", "negative", "red", agent_id="builder")
+    clock.move(minutes=1)
+    journal.sweep()
+    assert {wanted: stand(journal, entry) for wanted, entry in entries.items()} == {one: one for one in cases}
+
+
+def test_the_end_of_a_wait_is_told_beside_other_news(journal: Journal, clock: Clock) -> None:
+    quiet = {"description": "no incidents", "polarity": "negative", "expires_minutes": 1}
+    entry = begin(journal, {"description": "it is read", "expires_minutes": 1}, quiet)
+    clock.move(minutes=1)
+    assert (journal.sweep(), journal.sweep()) == (2, 0)
+    kept = journal.get(entry.id)
+    told = [(one.source, one.signal_type, one.summary, one.expectation_id) for one in kept.signals]
+    assert told == [
+        ("system", "neutral", "no news in time: it is read", entry.expectations[0].id),
+        ("system", "neutral", "nothing was heard against it: no incidents", entry.expectations[1].id),
+    ]
+    assert kept.assessment == "partial"
+    assert journal.explain_routing(kept.signals[0].id).rule == "entry"
+
+
+def test_an_intent_that_was_left_is_closed_after_the_time_of_its_agent(store: Store, clock: Clock) -> None:
+    rules = {"default": {"unfinished_after": "2h"}, "slow": {"unfinished_after": "1d"}, "never": {}}
+    journal = Journal(store, clock=clock, rules=rules)
+    left = {agent: begin(journal, agent=agent) for agent in ("builder", "slow", "never", "golden")}
+    expected = begin(journal, {"description": "read"})
+    clock.move(minutes=119)
+    journal.sweep()
+    assert stand(journal, left["builder"]) == "open"
+    clock.move(minutes=1)
+    journal.sweep()
+    assert {agent: stand(journal, entry) for agent, entry in left.items()} == {
+        "builder": "expired",
+        "slow": "open",
+        "never": "open",
+        "golden": "open",
+    }
+    closed = journal.get(left["builder"].id)
+    assert (closed.assessment_notes, closed.closed_at) == ("no outcome came within 2 h", clock.now)
+    assert stand(journal, expected) == "open"
+    # An outcome that comes after all counts.
+    assert journal.log_outcome(closed.id, "success").assessment == "success"
+    clock.move(minutes=24 * 60)
+    journal.sweep()
+    assert stand(journal, left["slow"]) == "expired"
+
+
 def test_a_persons_word_stands_above_all_rules_and_the_last_one_wins(journal: Journal, clock: Clock) -> None:
     entry = begin(journal, GREEN)
     journal.add_signal("ci", "negative", "red", data={"pr": 42})

@@ -299,7 +299,7 @@ def test_the_default_store_is_the_gates(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_bad_rules_leave_no_store_open(tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"rules.builder: unknown key 'x'; the keys here are all_expired, intent_types, retention"
+        ValueError, match=r"rules.builder: unknown key 'x'; the keys here are all_expired, some_expired, unmet"
     ):
         Journal.open(tmp_path / "golden.db", rules={"builder": {"x": 1}})
     with pytest.raises(SettingsError):

@@ -81,7 +81,7 @@ def settle_alone(copy: Copy, rules: Rules = DEFAULT_RULES) -> Copy:
     """Return a copy with the assessment that follows from its parts, unchanged if it has that already."""
     counts = count(copy)
     present = Assessment(copy.entry["assessment"])
-    is_for_the_rules = counts.expired and not (counts.open or counts.met or counts.unmet or counts.critical_lost)
+    is_for_the_rules = counts.expired and not (counts.open or counts.unmet or counts.critical_lost)
     if is_for_the_rules and present is not Assessment.OPEN and not (counts.negative or counts.correction):
         # The other journal may have had other rules.
         return copy
