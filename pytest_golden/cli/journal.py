@@ -8,25 +8,31 @@ exit code: 0 done, 2 bad input.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import re
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from pytest_golden.cli import journal_review, options
 from pytest_golden.cli.journal_review import DEFAULT_AGENT, MOST_LISTED, open_journal
 from pytest_golden.cli.options import Action
-from pytest_golden.cli.screen import WIDE, answer, print_listing, show_local, show_progress, styled
+from pytest_golden.cli.screen import WIDE, answer, print_indented, print_listing, show_local, show_progress, styled
 from pytest_golden.clock import iso_utc, monotonic_seconds, utc_now
-from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.errors import GoldenError, JournalError, SettingsError
 from pytest_golden.gate.pruning_store import PruneOrder, prune_store
+from pytest_golden.gateway.git import run_git
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.checks.heartbeat import Heartbeat
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, SignalType
 from pytest_golden.journal.rules import is_reserved, name_reserved
 from pytest_golden.regression.wording import count_of, format_size
+from pytest_golden.storage.folder import STATE_FOLDER
 
 if TYPE_CHECKING:
     import argparse
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
     from pytest_golden.gate.pruning_store import PruneReport
     from pytest_golden.journal.checks.heartbeat import CheckRun, HeartbeatReport
     from pytest_golden.journal.model import JournalEntry, Signal
+    from pytest_golden.journal.outside.github_sync import SyncReport
     from pytest_golden.journal.transfer.service import ImportReport
 
 
@@ -43,6 +50,10 @@ _STANDARD = "-"
 _DEFAULT_TIMEOUT = "60s"
 _LEAST_EVERY = 1.0
 _BUDGET_SECONDS = 600.0
+_LARGEST_PR = 10**9
+# What is remembered of GitHub's pages, so that an unchanged one costs nothing.
+_KNOWN_NAME = "github.json"
+_GITHUB_REMOTE = re.compile(r"github\.com[:/]+([^/\s]+/[^/\s]+?)(?:\.git)?/?$")
 _STYLES = {SignalType.POSITIVE: "green", SignalType.NEGATIVE: "bold red", SignalType.NEUTRAL: "yellow"}
 
 
@@ -305,6 +316,76 @@ def _describe_pruning(report: PruneReport, *, is_trial: bool) -> str:
     return f"{told} removed{freed}"
 
 
+def _declare_sync(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", choices=["github"], help="Who is asked: github.")
+    parser.add_argument(
+        "--repo",
+        metavar="OWNER/NAME",
+        help="The repository (default: GITHUB_REPOSITORY, else that of the remote origin).",
+    )
+    parser.add_argument(
+        "--pr",
+        metavar="N",
+        action="append",
+        default=[],
+        help="A pull request, beside those that open expectations wait for. May be given several times.",
+    )
+    options.add_options(parser, "--as-person")
+
+
+def _sync(arguments: argparse.Namespace) -> int:
+    """Ask GitHub for the news that its webhooks would bring: only by reading, and only about what is expected."""
+    # Here, since only this action needs the network.
+    from pytest_golden.journal.outside.github_sync import (
+        DEFAULT_URL,
+        ask_with_gh,
+        ask_with_token,
+        read_known,
+        sync_github,
+        write_known,
+    )
+
+    options.check_person(arguments, "bringing in GitHub's news")
+    numbers = [options.read_limit(one, _LARGEST_PR, "--pr") for one in arguments.pr]
+    root = options.find_root(options.find_manifest(arguments))
+    repository = arguments.repo or os.environ.get("GITHUB_REPOSITORY") or _find_repository(root)
+    url = os.environ.get("GITHUB_API_URL", DEFAULT_URL)
+    token = os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN")
+    ask = ask_with_token(url, token) if token else ask_with_gh() or ask_with_token(url, None)
+    with open_journal(arguments, makes=True) as journal, show_progress("asked about:") as progress:
+        place = f"{journal.swept_store.store.where} {url} {repository}"
+        key = hashlib.sha256(place.encode()).hexdigest()[:16]
+        path = root / STATE_FOLDER / _KNOWN_NAME
+        known = read_known(path, key)
+        try:
+            report = sync_github(journal, repository, ask, known, pull_requests=numbers, progress=progress)
+        except JournalError:
+            # What was read until then is recorded.
+            write_known(path, key, known)
+            raise
+        write_known(path, key, known)
+        entries = [None if one.entry_id is None else journal.get(one.entry_id) for one in report.signals]
+    return answer(arguments, report.to_dict(), lambda console: _show_sync(console, report, entries))
+
+
+def _find_repository(root: Path) -> str:
+    with suppress(GoldenError):
+        url = run_git(root, "remote", "get-url", "origin").stdout.strip()
+        found = _GITHUB_REMOTE.search(url)
+        if found:
+            return found[1]
+    raise SettingsError("no repository is known; give --repo OWNER/NAME")
+
+
+def _show_sync(console: Console, report: SyncReport, entries: list[JournalEntry | None]) -> None:
+    for signal, entry in zip(report.signals, entries, strict=True):
+        console.print(styled(f"{signal.signal_type}: {signal.summary}", _STYLES.get(signal.signal_type, "")))
+        print_indented(console, _describe_signal(signal, entry), 2)
+    left = "" if report.left is None else f"; {report.left:,} requests are left of GitHub's limit"
+    asked = f"{count_of(report.asked, 'page')} asked for, {report.unchanged} unchanged"
+    console.print(styled(f"{count_of(len(report.signals), 'new signal')}; {asked}{left}"))
+
+
 def _declare_heartbeat(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every",
@@ -414,6 +495,7 @@ ACTIONS = (
     Action("attach", _attach, _declare_attach),
     Action("sweep", _sweep),
     Action("heartbeat", _beat_as_asked, _declare_heartbeat),
+    Action("sync", _sync, _declare_sync),
     *journal_review.ACTIONS,
     Action("export", _export, _declare_export),
     Action("import", _import, _declare_import),

@@ -11,6 +11,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,9 +23,12 @@ from pytest_golden.journal.model import Assessment, Expectation, JournalEntry, R
 from pytest_golden.journal.service import Journal
 from pytest_golden.journal.store import Received, insert_entry, insert_expectations, take_signal
 from pytest_golden.storage.store import Store
+from tests.journal.outside.fake_github import FakeGitHub, put
 from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.cli.conftest import Golden, GoldenProcess
 
 
@@ -501,3 +505,52 @@ def test_progress_is_shown_on_a_terminal_and_taken_away(monkeypatch: pytest.Monk
     with show_progress("read:") as progress:
         progress(1)
     assert quiet.getvalue() == ""
+
+
+@pytest.fixture
+def fake_github(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
+    with FakeGitHub() as fake:
+        Thread(target=fake.serve_forever, daemon=True).start()
+        monkeypatch.setenv("GITHUB_API_URL", fake.url)
+        monkeypatch.setenv("GITHUB_TOKEN", "secret")
+        yield fake
+        fake.shutdown()
+
+
+def test_github_is_asked_for_what_is_expected(golden: Golden, fake_github: FakeGitHub, folder: Path) -> None:
+    put(fake_github)
+    entry = golden("journal", "log-intent", "open #42", "--agent", "builder").out.strip()
+    wish = {"description": "tests pass", "match_hint": {"source": "github", "pr": 42, "name": "unit tests"}}
+    golden("journal", "log-outcome", entry, "success", "--expect", json.dumps(wish))
+    sync = ("journal", "sync", "github", "--repo", "octo/shop", "--as-person")
+    shown = golden(*sync)
+    assert "check unit tests: failure" in shown.out
+    assert f"by match hint to {entry}, now failure; unmet: tests pass" in shown.out
+    assert "5 new signals; 6 pages asked for, 0 unchanged; 4,990 requests are left of GitHub's limit" in shown.out
+    assert (folder / ".golden" / "github.json").is_file()
+    again = golden(*sync, "--pr", "42", "--json").json
+    assert (again["asked"], again["unchanged"], again["signals"]) == (6, 5, [])
+    # Another store knows nothing yet.
+    other = golden(*sync, "--pr", "42", "--store", str(folder / "other.db"), "--json").json
+    assert len(other["signals"]) == 5
+
+
+def test_github_is_asked_about_the_repository_of_the_remote(
+    golden: Golden, fake_github: FakeGitHub, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(fake_github)
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    sync = ("journal", "sync", "github", "--pr", "42", "--as-person", "--json")
+    assert "no repository is known; give --repo OWNER/NAME" in golden(*sync).err
+    for command in (["init", "-q"], ["remote", "add", "origin", "git@github.com:octo/shop.git"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    assert len(golden(*sync).json["signals"]) == 5
+
+
+def test_an_agent_may_not_bring_in_what_counts_as_the_word_of_others(golden: Golden, fake_github: FakeGitHub) -> None:
+    put(fake_github)
+    refused = golden("journal", "sync", "github", "--repo", "octo/shop", "--pr", "42")
+    assert (refused.code, "bringing in GitHub's news" in refused.err) == (2, True)
+    assert not fake_github.asked
+    told = golden("journal", "sync", "github", "--repo", "octo", "--as-person")
+    assert (told.code, "write it as OWNER/NAME" in told.err) == (2, True)

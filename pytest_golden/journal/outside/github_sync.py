@@ -1,0 +1,385 @@
+"""Ask GitHub for the news that its webhooks would bring, where no webhook reaches: only with GET, and only about what is expected.
+
+An object of the REST API has the form that it has in a webhook, so it is read by the same rules and known by the same external id:
+whatever comes twice, by both ways, has one effect. A page that has not changed since the last time costs nothing of GitHub's
+limit (conditional requests).
+
+Source: https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from email.parser import Parser
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from pytest_golden.errors import JournalError
+from pytest_golden.journal.model import Signal
+from pytest_golden.journal.outside.github_webhooks import TRUSTED, list_at, number_at, read_event, text_at, value_at
+from pytest_golden.storage.folder import make_folder, replace_file
+from pytest_golden.values.shape import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from email.message import Message
+    from pathlib import Path
+
+    from pytest_golden.journal.model import Expectation
+    from pytest_golden.journal.service import Journal
+
+#: Where GitHub answers, unless GITHUB_API_URL names another place.
+DEFAULT_URL = "https://api.github.com"
+MOST_PULL_REQUESTS = 50
+_SECONDS = 30.0
+_PAGE_SIZE = 100
+_MOST_PAGES = 10
+_LARGEST = 32 << 20
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
+_UNCHANGED, _GONE = 304, frozenset({404, 410, 422})
+_LIMITED = frozenset({403, 429})
+
+
+class Reply(NamedTuple):
+    """GitHub's answer to one request; `document` is None if nothing has changed."""
+
+    status: int
+    headers: Mapping[str, str]
+    document: Any
+
+
+class Ask(Protocol):
+    """Sends one GET request for a path; `etag` is that of the answer which is known, "" for none."""
+
+    def __call__(self, path: str, etag: str) -> Reply:
+        """Send it, or raise JournalError."""
+        ...
+
+
+@dataclass(slots=True)
+class Known:
+    """What is remembered between two times: the repository's id, and the ETag of each page."""
+
+    repository: int | None = None
+    etags: dict[str, str] = field(default_factory=dict)
+
+
+def read_known(path: Path, key: str) -> Known:
+    """Read what is remembered under a key; nothing if there is no such file, or it cannot be used."""
+    try:
+        kept = json.loads(path.read_bytes())[key]
+        etags = {str(name): str(etag) for name, etag in kept["etags"].items()}
+        return Known(number_at(kept, "repository"), etags)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return Known()
+
+
+def write_known(path: Path, key: str, known: Known) -> None:
+    """Remember it beside what other keys have. Where that cannot be written, all is asked again the next time."""
+    with suppress(OSError):
+        try:
+            kept = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            kept = {}
+        kept = {**(kept if isinstance(kept, dict) else {}), key: asdict(known)}
+        make_folder(path.parent)
+        with replace_file(path) as file:
+            json.dump(kept, file)
+
+
+class Wanted(NamedTuple):
+    """What is asked about: pull requests by number, and commits or branches by name."""
+
+    pull_requests: tuple[int, ...]
+    refs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport(Shape):
+    """What a synchronisation did: how many pages it asked for, and which signals were new.
+
+    `unchanged` pages cost nothing of GitHub's limit, of which `left` requests remain (None: not told).
+    """
+
+    asked: int
+    unchanged: int
+    signals: tuple[Signal, ...]
+    left: int | None
+
+
+def list_wanted(expectations: Iterable[Expectation], repository: str, pull_requests: Iterable[int] = ()) -> Wanted:
+    """List what open expectations wait for in a repository, by their hints, and these pull requests; at most 50 of each."""
+    numbers, refs = dict.fromkeys(pull_requests), dict[str, None]()
+    for expectation in expectations:
+        hint = expectation.match_hint or {}
+        if hint.get("source", "github") != "github" or hint.get("repository", repository) != repository:
+            continue
+        number = str(hint.get("pr") or hint.get("issue") or "")
+        if number.isascii() and number.isdigit() and len(number) < 10:
+            numbers[int(number)] = None
+        elif ref := hint.get("sha") or hint.get("branch"):
+            refs[str(ref)] = None
+    return Wanted(tuple(numbers)[:MOST_PULL_REQUESTS], tuple(refs)[:MOST_PULL_REQUESTS])
+
+
+def sync_github(
+    journal: Journal,
+    repository: str,
+    ask: Ask,
+    known: Known,
+    *,
+    pull_requests: Iterable[int] = (),
+    progress: Callable[[int], None] | None = None,
+) -> SyncReport:
+    """Bring in what GitHub says about these pull requests and about what the journal's open expectations wait for.
+
+    `progress` is told how many pull requests and commits have been asked about. `known` is changed.
+
+    Raises:
+        JournalError: `repository` is not `owner/name`; GitHub refuses, cannot be reached, or its limit is reached. What came before is kept.
+        StorageError: the journal cannot be read or written.
+    """
+    if not _REPOSITORY.fullmatch(repository):
+        raise JournalError(f"{repository!r:.200} is no repository; write it as OWNER/NAME")
+    heard: list[Signal] = []
+    numbers = {one.id for one in journal.orphans()}
+
+    def take(signal: dict[str, Any]) -> None:
+        heard.append(journal.add_signal(**signal))
+
+    wanted = list_wanted(journal.open_expectations(), repository, pull_requests)
+    began = journal.swept_store.now()
+    run = GitHubSync(repository, ask, known, take)
+    run.run(wanted, progress)
+    new = tuple(one for one in heard if one.created_at >= began and one.id not in numbers)
+    return SyncReport(run.asked, run.unchanged, new, run.left)
+
+
+class GitHubSync:
+    """One synchronisation of a repository, `owner/name`: reads what is wanted, and gives each piece of news to `take`."""
+
+    def __init__(self, repository: str, ask: Ask, known: Known, take: Callable[[dict[str, Any]], None]) -> None:
+        self._repository = repository
+        self._ask = ask
+        self._known = known
+        self._take = take
+        self._seen: set[str] = set()
+        self.asked = self.unchanged = 0
+        self.left: int | None = None
+
+    def run(self, wanted: Wanted, progress: Callable[[int], None] | None = None) -> None:
+        """Ask about what is wanted. What was taken stays taken if GitHub stops answering half-way.
+
+        Raises:
+            JournalError: GitHub refuses, cannot be reached, or its limit is reached; the message says until when.
+        """
+        steps: list[tuple[Callable[[Any], None], Any]] = [
+            *((self._sync_pull_request, one) for one in wanted.pull_requests),
+            *((self._sync_ref, one) for one in wanted.refs),
+        ]
+        for done, (sync, one) in enumerate(steps, 1):
+            sync(one)
+            if progress is not None:
+                progress(done)
+        # What nobody waits for any more need not be remembered.
+        self._known.etags = {path: etag for path, etag in self._known.etags.items() if path in self._seen}
+
+    def _sync_pull_request(self, number: int) -> None:
+        path = f"pulls/{number}"
+        found = self._get(path, always=True)
+        if found is None:
+            return
+        around = {"number": number, "pull_request": found}
+        self._learn_repository(found)
+        if text_at(found, "closed_at"):
+            self._hear("pull_request", {**around, "action": "closed", "sender": self._find_closer(number, found)})
+        issue = {"number": number, "pull_request": {}}
+        for review in self._list(f"{path}/reviews"):
+            is_dismissed = (text_at(review, "state") or "").upper() == "DISMISSED"
+            self._hear(
+                "pull_request_review",
+                {**around, "action": "dismissed" if is_dismissed else "submitted", "review": review},
+            )
+        for comment in self._list(f"issues/{number}/comments"):
+            self._hear("issue_comment", {"action": "created", "issue": issue, "comment": comment})
+        for comment in self._list(f"{path}/comments"):
+            self._hear("pull_request_review_comment", {**around, "action": "created", "comment": comment})
+        if sha := text_at(found, "head", "sha"):
+            self._sync_ref(sha, found)
+
+    def _find_closer(self, number: int, found: dict[str, Any]) -> Any:
+        """Return who closed a pull request: a stranger who closes their own decides nothing."""
+        if text_at(found, "merged_at") or text_at(found, "author_association") in TRUSTED:
+            return value_at(found, "merged_by")
+        return value_at(self._get(f"issues/{number}", always=True), "closed_by")
+
+    def _sync_ref(self, ref: str, request: dict[str, Any] | None = None) -> None:
+        """Read the checks and statuses of a commit or branch, of a pull request if it is its head."""
+        if self._known.repository is None:
+            self._learn_repository({"base": {"repo": self._get("", always=True)}})
+        place = f"commits/{quote(ref, safe='')}"
+        known_branch = None if request is None else self._name_branch(request)
+        number = number_at(request, "number")
+        for run in self._list(f"{place}/check-runs", "check_runs"):
+            suite: dict[str, Any] = {}
+            if isinstance(run.get("check_suite"), dict):
+                suite = run["check_suite"]
+            branch = known_branch or (ref if text_at(run, "head_sha") != ref else None)
+            listed = run.get("pull_requests") or ([] if number is None else [{"number": number}])
+            told = {**run, "check_suite": {"head_branch": branch, **suite}, "pull_requests": listed}
+            self._hear("check_run", {"action": "completed", "check_run": told})
+        answer = self._get(f"{place}/status?per_page={_PAGE_SIZE}")
+        for status in list_at(answer, "statuses"):
+            branches = [] if known_branch is None else [{"name": known_branch}]
+            self._hear("status", {**status, "sha": text_at(answer, "sha"), "branches": branches})
+
+    def _name_branch(self, request: dict[str, Any]) -> str | None:
+        ours = text_at(request, "head", "repo", "full_name") == self._repository
+        return text_at(request, "head", "ref") if ours else None
+
+    def _learn_repository(self, found: Any) -> None:
+        self._known.repository = number_at(found, "base", "repo", "id") or self._known.repository
+
+    def _hear(self, event: str, payload: dict[str, Any]) -> None:
+        repository = {"id": self._known.repository, "full_name": self._repository}
+        signal = read_event(event, {"repository": repository, **payload})
+        if signal is not None:
+            self._take(signal)
+
+    def _list(self, path: str, key: str | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the objects of all pages of a list."""
+        for page in range(1, _MOST_PAGES + 1):
+            found = self._get(f"{path}?per_page={_PAGE_SIZE}&page={page}")
+            listed = found if key is None else value_at(found, key)
+            rows = listed if isinstance(listed, list) else []
+            yield from (row for row in rows if isinstance(row, dict))
+            # A full page is followed by another, also if it has not changed since.
+            following = self._name_page(f"{path}?per_page={_PAGE_SIZE}&page={page + 1}")
+            if len(rows) < _PAGE_SIZE and not (found is None and following in self._known.etags):
+                return
+
+    def _get(self, path: str, *, always: bool = False) -> Any:
+        """Return what a page has; None if it has not changed or is not there. `always` asks also for what is known."""
+        whole = self._name_page(path)
+        reply = self._ask(whole, "" if always else self._known.etags.get(whole, ""))
+        self._seen.add(whole)
+        self.asked += 1
+        left = reply.headers.get("x-ratelimit-remaining", "")
+        self.left = int(left) if left.isdigit() else self.left
+        if reply.status == _UNCHANGED:
+            self.unchanged += 1
+            return None
+        if reply.status in _GONE and path:
+            return None
+        if reply.status != 200:
+            _refuse(reply, self._repository)
+        if etag := reply.headers.get("etag"):
+            self._known.etags[whole] = etag
+        return reply.document
+
+    def _name_page(self, path: str) -> str:
+        return f"repos/{self._repository}{f'/{path}' if path else ''}"
+
+
+def _refuse(reply: Reply, repository: str) -> NoReturn:
+    if reply.status in _LIMITED and (
+        reply.headers.get("x-ratelimit-remaining") == "0" or "retry-after" in reply.headers
+    ):
+        waits = reply.headers.get("retry-after")
+        until = f"for {waits} s" if waits else f"until {_show_reset(reply.headers.get('x-ratelimit-reset', ''))}"
+        raise JournalError(f"GitHub's limit of requests is reached {until}; what was heard is kept, so ask again then")
+    if reply.status == 401:
+        raise JournalError("GitHub refuses the token; give one that may read in GITHUB_TOKEN, or run: gh auth login")
+    told = text_at(reply.document, "message") or f"status {reply.status}"
+    if reply.status in {301, 403, 404}:
+        raise JournalError(
+            f"GitHub does not show {repository} ({told}); is it spelt and named so, and may the token read it?"
+        )
+    raise JournalError(f"GitHub cannot answer about {repository} now ({told}); ask again later")
+
+
+def _show_reset(text: str) -> str:
+    return f"{datetime.fromtimestamp(int(text), UTC):%H:%M} UTC" if text.isdigit() else "later"
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Follow no redirect: the token would go with it."""
+
+
+def ask_with_token(url: str, token: str | None) -> Ask:
+    """Return what asks at this URL directly, through the proxy of the environment if there is one.
+
+    Raises:
+        JournalError: a token would go over a connection that is not encrypted.
+    """
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in {"127.0.0.1", "localhost", "::1"}):
+        raise JournalError(f"GITHUB_API_URL is {url!r:.200}; give an https address")
+    opener = build_opener(_NoRedirect)
+    fixed = {
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+        "User-Agent": "pytest-golden-projects",
+    }
+
+    def ask(path: str, etag: str) -> Reply:
+        headers = {
+            **fixed,
+            **({"Authorization": f"Bearer {token}"} if token else {}),
+            **({"If-None-Match": etag} if etag else {}),
+        }
+        try:
+            with opener.open(Request(f"{url.rstrip('/')}/{path}", headers=headers), timeout=_SECONDS) as answer:
+                return _read_reply(answer.status, answer.headers, answer.read(_LARGEST))
+        except HTTPError as error:
+            with error:
+                return _read_reply(error.code, error.headers, error.read(_LARGEST))
+        except (URLError, OSError, HTTPException) as error:
+            reason = getattr(error, "reason", None) or error
+            raise JournalError(f"GitHub cannot be reached at {url}: {reason}; ask again later") from None
+
+    return ask
+
+
+def ask_with_gh() -> Ask | None:
+    """Return what asks through GitHub's own program `gh`, with the login that it has; None where there is none."""
+    program = shutil.which("gh")
+    if program is None:
+        return None
+
+    def ask(path: str, etag: str) -> Reply:
+        known = ["--header", f"If-None-Match: {etag}"] if etag else []
+        try:
+            done = subprocess.run(
+                [program, "api", "--include", "--method", "GET", *known, path],
+                capture_output=True, timeout=_SECONDS * 2, check=False, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise JournalError(f"gh cannot be run: {error}; give a token in GITHUB_TOKEN instead") from None
+        head, _, body = done.stdout.replace(b"\r\n", b"\n").partition(b"\n\n")
+        first, _, lines = head.decode("utf-8", "replace").partition("\n")
+        status = first.split()[1:2]
+        if not first.startswith("HTTP/") or not status or not status[0].isdigit():
+            told = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise JournalError(f"gh gives no answer: {told[0] if told else f'exit code {done.returncode}'}")
+        return _read_reply(int(status[0]), Parser().parsestr(lines, headersonly=True), body)
+
+    return ask
+
+
+def _read_reply(status: int, headers: Message, body: bytes) -> Reply:
+    try:
+        document = json.loads(body) if body.strip() else None
+    except (ValueError, RecursionError):
+        raise JournalError(f"GitHub's answer is not JSON (status {status}); is GITHUB_API_URL right?") from None
+    return Reply(status, {name.lower(): value for name, value in headers.items()}, document)
