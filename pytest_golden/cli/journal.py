@@ -337,9 +337,7 @@ def _sync(arguments: argparse.Namespace) -> int:
     """Ask GitHub for the news that its webhooks would bring: only by reading, and only about what is expected."""
     # Here, since only this action needs the network.
     from pytest_golden.journal.outside.github_sync import (
-        DEFAULT_URL,
-        ask_with_gh,
-        ask_with_token,
+        find_ask,
         read_known,
         sync_github,
         write_known,
@@ -349,11 +347,9 @@ def _sync(arguments: argparse.Namespace) -> int:
     numbers = [options.read_limit(one, _LARGEST_PR, "--pr") for one in arguments.pr]
     root = options.find_root(options.find_manifest(arguments))
     repository = arguments.repo or os.environ.get("GITHUB_REPOSITORY") or _find_repository(root)
-    url = os.environ.get("GITHUB_API_URL", DEFAULT_URL)
-    token = os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN")
-    ask = ask_with_token(url, token) if token else ask_with_gh() or ask_with_token(url, None)
+    ask = find_ask()
     with open_journal(arguments, makes=True) as journal, show_progress("asked about:") as progress:
-        place = f"{journal.swept_store.store.where} {url} {repository}"
+        place = f"{journal.swept_store.store.where} {os.environ.get('GITHUB_API_URL')} {repository}"
         key = hashlib.sha256(place.encode()).hexdigest()[:16]
         path = root / STATE_FOLDER / _KNOWN_NAME
         known = read_known(path, key)

@@ -57,6 +57,7 @@ RULE_KEYS = kinds.Table.of(
         ),
         kinds.Key("check_hosts", kinds.list_of(kinds.TEXT), "The hosts whose pages its checks may ask.", nullable=True),
         kinds.Key("check_commands", kinds.FLAG, "Whether its checks may run commands.", nullable=True),
+        kinds.Key("check_network", kinds.FLAG, "Whether such a command may have the network.", nullable=True),
     )
 )
 _check_record = kinds.record_of(RULE_KEYS).check

@@ -65,7 +65,7 @@ class Rules:
     if one is unmet or news was against it, and `critical_lost` if a critical one is unmet or expired. An intent without an outcome and
     an expectation is closed as expired after `unfinished_after` seconds (None: never). `intent_types` are those that the
     agent may log (None: any). `check_hosts` are the hosts whose pages its checks may request (None: any), `check_commands`
-    whether its checks may run commands.
+    whether its checks may run commands, and `check_network` whether such a command may have the network.
     """
 
     all_expired: Assessment = Assessment.EXPIRED
@@ -77,6 +77,7 @@ class Rules:
     retention: Retention = Retention()
     check_hosts: tuple[str, ...] | None = None
     check_commands: bool = True
+    check_network: bool = False
 
     def check_intent_type(self, agent_id: str, intent_type: str | None) -> None:
         """Raise ValueError for an intent type that the agent may not log."""

@@ -11,7 +11,6 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any
 
@@ -508,13 +507,9 @@ def test_progress_is_shown_on_a_terminal_and_taken_away(monkeypatch: pytest.Monk
 
 
 @pytest.fixture
-def fake_github(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
-    with FakeGitHub() as fake:
-        Thread(target=fake.serve_forever, daemon=True).start()
-        monkeypatch.setenv("GITHUB_API_URL", fake.url)
-        monkeypatch.setenv("GITHUB_TOKEN", "secret")
+def fake_github() -> Iterator[FakeGitHub]:
+    with FakeGitHub.answering() as fake:
         yield fake
-        fake.shutdown()
 
 
 def test_github_is_asked_for_what_is_expected(golden: Golden, fake_github: FakeGitHub, folder: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_golden.clock import monotonic_seconds, new_id
-from pytest_golden.errors import GoldenError
+from pytest_golden.errors import GoldenError, JournalError
 from pytest_golden.gateway.model import AgentRole, Ending, Gateway, Permissions
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.journal.caller_input import clean_data, clean_text
@@ -167,8 +167,8 @@ class Heartbeat:
         if not due:
             return (), 0
         deadline = monotonic_seconds() + self._budget_seconds
-        pages = [one for one in due if "url" in one.check]
-        commands = [one for one in due if "url" not in one.check]
+        commands = [one for one in due if "command" in one.check]
+        pages = [one for one in due if "command" not in one.check]
         with ThreadPoolExecutor(_MOST_PAGES_AT_ONCE, "golden-check") as pool, self._open_gateway(commands) as gateway:
             asked = [pool.submit(self._run_one, one.id, deadline, gateway) for one in pages]
             # In this thread alone: a gateway runs one thing at a time, and only here is a Ctrl-C received.
@@ -203,7 +203,7 @@ class Heartbeat:
         if claim is None:
             return None
         try:
-            answer = self._find_answer(claim, gateway)
+            answer = self._end_in_time(claim, self._find_answer(claim, gateway))
         except BaseException:
             self._give_back(claim)
             raise
@@ -222,6 +222,11 @@ class Heartbeat:
             next_at=next_at,
         )
 
+    def _end_in_time(self, claim: Claim, answer: check_rules.Answer) -> check_rules.Answer:
+        until = _find_until(claim)
+        is_over = until is not None and to_ms(self._swept.now()) >= until
+        return check_rules.end_waiting(answer) if is_over else answer
+
     def _give_back(self, claim: Claim) -> None:
         with self._swept.store.write() as connection:
             give_back(connection, claim, to_ms(self._swept.now()))
@@ -236,10 +241,12 @@ class Heartbeat:
             return check_rules.unable(objection)
         if check.has_lost_a_secret:
             return check_rules.unable("it held a secret, and secrets are not kept; write a check without one")
-        if not check.is_page:
+        if check.command:
             # A check that was listed as a command is one still.
             assert gateway is not None
-            return run_command(gateway, check.command, self._timeout_seconds)
+            return run_command(gateway, check.command, self._timeout_seconds, check)
+        if check.github:
+            return ask_github(check)
         wants_body = bool(check.path)
         try:
             reply = fetch(check.url, timeout_seconds=self._timeout_seconds, wants_body=wants_body, stop=self._stop)
@@ -248,15 +255,48 @@ class Heartbeat:
         return check_rules.judge_reply(check, reply)
 
 
-def run_command(gateway: Gateway, command: Sequence[str], timeout_seconds: float) -> check_rules.Answer:
-    """Run a command through the gateway, in a sealed view without a network that leaves nothing, and judge its outcome.
+def _find_until(claim: Claim) -> int | None:
+    """Return until when not yet is waited for, in milliseconds since the epoch; None: until the expectation expires."""
+    try:
+        until = read_check(claim.check).until_ms
+    except ValueError:
+        return None
+    return None if until is None else claim.created_at + until
+
+
+def ask_github(check: check_rules.Check) -> check_rules.Answer:
+    """Ask GitHub what became of a pull request, or how a check of it or of a commit ended, and judge the answer."""
+    # Here, since few checks are about GitHub.
+    from pytest_golden.journal.outside.github_sync import find_state
+
+    try:
+        state = find_state(check.github, check.name)
+    except JournalError as error:
+        return check_rules.unable(str(error))
+    data = {"url": state.url} if state.url else {}
+    if state.says is None:
+        return check_rules.not_yet(state.told, **data)
+    return check_rules.Answer(state.says, f"GitHub says: {state.told}", data)
+
+
+def run_command(
+    gateway: Gateway, command: Sequence[str], timeout_seconds: float, check: check_rules.Check | None = None
+) -> check_rules.Answer:
+    """Run a command through the gateway, in a sealed view that leaves nothing, and judge its outcome.
+
+    It has no network, unless its check has `network`.
 
     Raises:
         KeyboardInterrupt: a Ctrl-C interrupted it.
     """
     try:
         project = GoldenProjectConfig(
-            _PROJECT_NAME, ".", command=tuple(command), project_dir=".", timeout=timeout_seconds, network=False
+            _PROJECT_NAME,
+            ".",
+            command=tuple(command),
+            project_dir=".",
+            timeout=timeout_seconds,
+            network=check is not None and check.network,
         )
         outcome = gateway.run_pipeline(
             project, role=AgentRole.ENVIRONMENT, permissions=Permissions(can_execute_tasks=True, can_edit_source=False)
@@ -267,7 +307,7 @@ def run_command(gateway: Gateway, command: Sequence[str], timeout_seconds: float
         return check_rules.unable(f"its command cannot be declared: {error}")
     if outcome.ending is Ending.INTERRUPTED:
         raise KeyboardInterrupt
-    return check_rules.judge_command(outcome)
+    return check_rules.judge_command(outcome, check)
 
 
 def record_answer(swept: SweptStore, claim: Claim, answer: check_rules.Answer) -> tuple[Signal | None, datetime | None]:
@@ -279,7 +319,7 @@ def record_answer(swept: SweptStore, claim: Claim, answer: check_rules.Answer) -
         StorageError: it cannot be written.
     """
     timestamp = swept.now()
-    next_at = check_rules.find_next(answer, claim.tries, to_ms(timestamp), claim.expires_at)
+    next_at = check_rules.find_next(answer, claim.tries, to_ms(timestamp), claim.expires_at, _find_until(claim))
     signal = Signal(
         id=new_id("signal"),
         entry_id=claim.entry_id,

@@ -7,6 +7,7 @@ that could not be run decides nothing: its signal is neutral, never negative.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +18,7 @@ from pytest_golden.journal.hints import write_text
 from pytest_golden.journal.model import Expectation, SignalType
 from pytest_golden.manifest.kinds import (
     COMMAND,
+    FLAG,
     TEXT,
     Kind,
     as_key,
@@ -48,6 +50,12 @@ _SCHEMES = ("http", "https")
 # No shell reads the words of a command.
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _OF_A_PAGE = ("status", "path", "equals")
+_GITHUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}(#[1-9][0-9]{0,8}|@[A-Za-z0-9._/-]{1,200})")
+# What programs say when a name is not found or nothing can be reached.
+_WANTS_NETWORK = re.compile(
+    "(?i)could not resolve|failed to resolve|name resolution|name or service not known|nodename nor servname"
+    "|network is unreachable|no route to host|connection refused|getaddrinfo"
+)
 # Where clouds keep a machine's credentials beside the addresses of the link: Alibaba, Azure, Oracle, Google and Amazon.
 _CLOUD_ADDRESSES = tuple(
     map(ip_network, ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd20:ce::254", "fd00:ec2::/32"))
@@ -127,6 +135,21 @@ def _check_status(value: Any) -> tuple[int, ...]:
     return check_each(value, check_one)
 
 
+def _check_pending(value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        return (_check_scalar(value),)
+    if not value:
+        raise wrong("is empty; write what means not yet, or leave it out")
+    return check_each(value, _check_scalar)
+
+
+def _check_github(value: Any) -> str:
+    text = check_text(value).strip()
+    if not _GITHUB.fullmatch(text):
+        raise wrong(f"{show(text)} names no pull request or commit; write OWNER/NAME#42 or OWNER/NAME@COMMIT")
+    return text
+
+
 def _check_scalar(value: Any) -> Any:
     if value is not None and not isinstance(value, str | bool | int | float):
         raise wrong("must be a text, a number, true, false or null, since it is compared as text")
@@ -138,7 +161,9 @@ class Check:
     """A check: a command, or a page. `after` counts from the expectation's creation.
 
     A page answers by its `status` (empty: any from 200 to 299), and by the value at the dotted `path` of its JSON where one
-    is given: it must equal `equals`, compared as text, or without that be there and neither null nor false.
+    is given: it must equal `equals`, compared as text, or without that be there and neither null nor false. GitHub answers by
+    what became of a pull request, or by the check with this `name`. `pending` are the exit codes, statuses or values that mean not yet;
+    `until` is how long that is waited for, counted like `after` (empty: until the expectation expires).
     """
 
     after: str = field(metadata=as_key(Kind(_check_after), "How long to wait: a number of minutes, or 90s, 10m, 2h."))
@@ -149,6 +174,17 @@ class Check:
     )
     path: str = declared("", TEXT, "A dotted path into its JSON: the value there decides.")
     equals: Any = declared(Missing.MISSING, Kind(_check_scalar), "What the value at the path must be.")
+    github: str = declared(
+        "", Kind(_check_github), "Which pull request (OWNER/NAME#42) or commit (OWNER/NAME@COMMIT) to ask GitHub about."
+    )
+    name: str = declared("", TEXT, "Which of its checks decides; default: what became of the pull request.")
+    pending: tuple[Any, ...] = declared(
+        (), Kind(_check_pending), "Which exit codes, statuses, or values at the path mean not yet."
+    )
+    until: str = declared(
+        "", Kind(_check_after), "How long not yet is waited for; default: until the expectation expires."
+    )
+    network: bool = declared(False, FLAG, "Whether the command has the network.")
 
     @property
     def after_ms(self) -> int:
@@ -161,14 +197,25 @@ class Check:
         return bool(self.url)
 
     @property
+    def until_ms(self) -> int | None:
+        """Return how long not yet is waited for, in milliseconds; None: until the expectation expires."""
+        return round(parse_duration(self.until) * 1000) if self.until else None
+
+    def is_pending(self, found: Any) -> bool:
+        """Tell whether an exit code, a status or a value means not yet."""
+        return any(_equals(found, one) for one in self.pending)
+
+    @property
     def host(self) -> str:
         """Return the host of the page, in lower case."""
+        if self.github:
+            return "api.github.com"
         return (urlsplit(self.url).hostname or "").rstrip(".")
 
     @property
     def has_lost_a_secret(self) -> bool:
         """Tell whether something in it was a secret: those are not kept, so it cannot be run as it was meant."""
-        texts = (*self.command, self.url, self.path, self.equals)
+        texts = (*self.command, self.url, self.path, self.equals, self.name, *self.pending)
         return "@" in urlsplit(self.url).netloc or any(MARK in text for text in texts if isinstance(text, str))
 
     def accepts(self, status: int) -> bool:
@@ -186,14 +233,30 @@ def check_mapping(value: Any) -> dict[str, Any]:
         ValueError: what is wrong with it and where, all at once.
     """
     clean: dict[str, Any] = _check_keys(value)
-    if ("command" in clean) == ("url" in clean):
-        raise wrong("either command or url is required; give one of them")
+    if sum(name in clean for name in ("command", "url", "github")) != 1:
+        raise wrong("either command or url is required, or github; give one of them")
+    _check_belongings(clean)
+    if "equals" in clean and "path" not in clean:
+        raise wrong("equals is about the value at a path; give path with it")
+    if "until" in clean and parse_duration(clean["until"]) <= parse_duration(clean["after"]):
+        raise wrong("until is not later than after; both count from the expectation's creation")
+    if "until" in clean and "pending" not in clean and "github" not in clean:
+        raise wrong("until is how long not yet is waited for; give pending with it")
+    return clean
+
+
+def _check_belongings(clean: Mapping[str, Any]) -> None:
     alone = [name for name in _OF_A_PAGE if name in clean]
     if alone and "url" not in clean:
         raise wrong(f"{alone[0]} is about a page; give url with it, or leave it out")
-    if "equals" in clean and "path" not in clean:
-        raise wrong("equals is about the value at a path; give path with it")
-    return clean
+    if "network" in clean and "command" not in clean:
+        raise wrong("network is about a command; give command with it, or leave it out")
+    if "name" in clean and "github" not in clean:
+        raise wrong("name is that of a check on GitHub; give github with it, or leave it out")
+    if "github" in clean and ("pending" in clean or ("@" in clean["github"] and "name" not in clean)):
+        raise wrong(
+            "a commit is asked for a check by its name, and what is pending on GitHub is known; give name, and no pending"
+        )
 
 
 CHECK = Kind(check_mapping, {"type": "object"})
@@ -279,6 +342,7 @@ class Answer(NamedTuple):
     signal_type: SignalType
     summary: str
     data: Mapping[str, Any] = {}
+    is_pending: bool = False
 
     @property
     def is_final(self) -> bool:
@@ -291,24 +355,44 @@ def unable(reason: str, **data: Any) -> Answer:
     return Answer(SignalType.NEUTRAL, f"the check could not be run: {reason}", data)
 
 
-def judge_command(outcome: PipelineOutcome) -> Answer:
+def not_yet(found: str, **data: Any) -> Answer:
+    """Return the answer of a check that is to be asked again."""
+    return Answer(SignalType.NEUTRAL, f"not yet: {found}", data, is_pending=True)
+
+
+def end_waiting(answer: Answer) -> Answer:
+    """Return what an answer is when nothing is waited for any more: not yet is a no."""
+    if not answer.is_pending:
+        return answer
+    return Answer(SignalType.NEGATIVE, f"still {answer.summary}", answer.data)
+
+
+def judge_command(outcome: PipelineOutcome, check: Check | None = None) -> Answer:
     """Judge the outcome of a command."""
     code = outcome.exit_code
     if outcome.ending is not Ending.EXITED or outcome.problem not in _VOUCHED or code is None:
         return unable(_explain_ending(outcome))
     data = {"exit_code": code}
+    if check is not None and check.is_pending(code):
+        return not_yet(f"the check's command ended with exit code {code}{_quote_end(outcome)}", **data)
     if code in _NOT_RUN:
         return unable(f"a program was {_NOT_RUN[code]} (exit code {code}){_quote_end(outcome)}", **data)
     if outcome.sealed and (number := find_sealed_signal(code)) is not None:
         return unable(f"signal {number} ended it (exit code {code})", **data)
     if code == 0:
         return Answer(SignalType.POSITIVE, "the check's command succeeded", data)
+    has_network = check is not None and check.network
+    if not has_network and any(_WANTS_NETWORK.search(text) for text in (outcome.stdout, outcome.stderr)):
+        told = "its command asked for the network, which it has only with network: true"
+        return unable(f"{told} (exit code {code}){_quote_end(outcome)}", **data)
     return Answer(SignalType.NEGATIVE, f"the check's command failed (exit code {code}){_quote_end(outcome)}", data)
 
 
 def judge_reply(check: Check, reply: Reply) -> Answer:
     """Judge the reply of a page."""
     data = {"status": reply.status}
+    if not check.path and check.is_pending(reply.status):
+        return not_yet(f"the page answered with status {reply.status}", **data)
     if not check.accepts(reply.status):
         if reply.status in _REDIRECTS:
             # Half a secret is not recognised, so it is hidden before it is cut.
@@ -332,9 +416,16 @@ def back_off_ms(tries: int) -> int:
     return min(_LONGEST_WAIT, 1 << min(tries - 1, _LONGEST_WAIT)) * _MINUTE_MS
 
 
-def find_next(answer: Answer, tries: int, timestamp: int, expires_at: int | None) -> int | None:
-    """Return when to run a check again, in milliseconds since the epoch; None: it is done, or its time ends before."""
+def find_next(
+    answer: Answer, tries: int, timestamp: int, expires_at: int | None, until: int | None = None
+) -> int | None:
+    """Return when to run a check again, in milliseconds since the epoch; None: it is done, or its time ends before.
+
+    The last try for what is pending is at `until`.
+    """
     after = timestamp + back_off_ms(tries)
+    if until is not None and timestamp < until:
+        after = min(after, until)
     return None if answer.is_final or (expires_at is not None and after >= expires_at) else after
 
 
@@ -357,7 +448,9 @@ def refuse_forbidden(expectations: Iterable[Expectation], rules: Rules, agent_id
 
 def find_objection(check: Check, rules: Rules) -> str:
     """Return why the rules forbid a check, "" if they allow it; called again before the check is run."""
-    if not check.is_page:
+    if check.command:
+        if check.network and not rules.check_network:
+            return "its rule check_network does not allow a command the network"
         return "" if rules.check_commands else "its rule check_commands forbids commands"
     if rules.check_hosts is None or any(_is_host_allowed(check.host, allowed) for allowed in rules.check_hosts):
         return ""
@@ -378,6 +471,8 @@ def _judge_value(check: Check, document: Any, data: dict[str, Any]) -> Answer:
         return Answer(SignalType.NEGATIVE, f"the page has no {path}", data)
     found = values[0]
     shown = f"{path} is {_cut(redact(write_text(found)), _LONGEST_SHOWN)!r}"
+    if check.is_pending(found):
+        return not_yet(f"the page says: {shown}", **data)
     if check.equals is Missing.MISSING:
         kind = SignalType.NEGATIVE if found is None or found is False else SignalType.POSITIVE
         return Answer(kind, f"the page says: {shown}", data)

@@ -39,7 +39,7 @@ _CLAIM = (
 _CLAIMED = select(
     expectations.c.entry_id,
     func.coalesce(expectations.c.agent_id, ""),
-    *(expectations.c[name] for name in ("description", "check", "check_tries", "expires_at")),
+    *(expectations.c[name] for name in ("description", "check", "check_tries", "expires_at", "created_at")),
 ).where(_THIS_ONE)
 _IS_OURS = and_(
     _THIS_ONE,
@@ -62,6 +62,7 @@ class Claim(NamedTuple):
     check: Mapping[str, Any]
     tries: int
     expires_at: int | None
+    created_at: int
     until: int
 
 

@@ -10,6 +10,7 @@ Source: https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-us
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -24,8 +25,17 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from pytest_golden.errors import JournalError
-from pytest_golden.journal.model import Signal
-from pytest_golden.journal.outside.github_webhooks import TRUSTED, list_at, number_at, read_event, text_at, value_at
+from pytest_golden.journal.model import Signal, SignalType
+from pytest_golden.journal.outside.github_webhooks import (
+    CONCLUSIONS,
+    TRUSTED,
+    list_at,
+    number_at,
+    read_event,
+    text_at,
+    value_at,
+)
+from pytest_golden.journal.receiving_store import find_by_external_id
 from pytest_golden.storage.folder import make_folder, replace_file
 from pytest_golden.values.shape import Shape
 
@@ -35,7 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_golden.journal.model import Expectation
-    from pytest_golden.journal.service import Journal
+    from pytest_golden.journal.store import SweptStore
 
 #: Where GitHub answers, unless GITHUB_API_URL names another place.
 DEFAULT_URL = "https://api.github.com"
@@ -55,6 +65,17 @@ class Reply(NamedTuple):
     status: int
     headers: Mapping[str, str]
     document: Any
+
+
+class _Journal(Protocol):
+    @property
+    def swept_store(self) -> SweptStore: ...
+
+    def open_expectations(self) -> tuple[Expectation, ...]: ...
+
+    def add_signal(
+        self, source: str, signal_type: str, summary: str, *, data: Any = None, external_id: str | None = None
+    ) -> Signal: ...
 
 
 class Ask(Protocol):
@@ -132,7 +153,7 @@ def list_wanted(expectations: Iterable[Expectation], repository: str, pull_reque
 
 
 def sync_github(
-    journal: Journal,
+    journal: _Journal,
     repository: str,
     ask: Ask,
     known: Known,
@@ -150,18 +171,19 @@ def sync_github(
     """
     if not _REPOSITORY.fullmatch(repository):
         raise JournalError(f"{repository!r:.200} is no repository; write it as OWNER/NAME")
-    heard: list[Signal] = []
-    numbers = {one.id for one in journal.orphans()}
+    new: dict[str, Signal] = {}
 
-    def take(signal: dict[str, Any]) -> None:
-        heard.append(journal.add_signal(**signal))
+    def take(given: dict[str, Any]) -> None:
+        with journal.swept_store.store.read() as connection:
+            is_known = find_by_external_id(connection, given["source"], given["external_id"]) is not None
+        if not is_known:
+            signal = journal.add_signal(**given)
+            new[signal.id] = signal
 
     wanted = list_wanted(journal.open_expectations(), repository, pull_requests)
-    began = journal.swept_store.now()
     run = GitHubSync(repository, ask, known, take)
     run.run(wanted, progress)
-    new = tuple(one for one in heard if one.created_at >= began and one.id not in numbers)
-    return SyncReport(run.asked, run.unchanged, new, run.left)
+    return SyncReport(run.asked, run.unchanged, tuple(new.values()), run.left)
 
 
 class GitHubSync:
@@ -288,6 +310,70 @@ class GitHubSync:
 
     def _name_page(self, path: str) -> str:
         return f"repos/{self._repository}{f'/{path}' if path else ''}"
+
+
+class GitHubState(NamedTuple):
+    """What GitHub says about something now; `says` is None for not yet."""
+
+    says: SignalType | None
+    told: str
+    url: str | None = None
+
+
+def find_ask() -> Ask:
+    """Return what asks GitHub: with GITHUB_TOKEN or GH_TOKEN, else by `gh`, else without a login; at GITHUB_API_URL if that is set.
+
+    Raises:
+        JournalError: that address is none to which a token may go.
+    """
+    url = os.environ.get("GITHUB_API_URL") or DEFAULT_URL
+    token = os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN")
+    return ask_with_token(url, token) if token else ask_with_gh() or ask_with_token(url, None)
+
+
+def find_state(subject: str, name: str = "", ask: Ask | None = None) -> GitHubState:
+    """Tell what became of a pull request (`owner/name#42`), or how the check of this name ended on it or on a commit (`owner/name@commit`).
+
+    Raises:
+        JournalError: GitHub refuses, cannot be reached, or its limit is reached.
+    """
+    repository, mark, place = re.split("([#@])", subject, maxsplit=1)
+    asking = ask or find_ask()
+
+    def get(path: str) -> Any:
+        reply = asking(f"repos/{repository}/{path}", "")
+        if reply.status != 200:
+            _refuse(reply, repository)
+        return reply.document
+
+    if mark == "#":
+        found = get(f"pulls/{place}")
+        if not name:
+            return _read_request(found)
+        place = text_at(found, "head", "sha") or ""
+    query = f"check_name={quote(name, safe='')}&filter=latest"
+    runs = list_at(get(f"commits/{quote(place, safe='')}/check-runs?{query}"), "check_runs")
+    return _read_run(name, runs[0] if runs else None)
+
+
+def _read_request(found: Any) -> GitHubState:
+    url, number = text_at(found, "html_url"), number_at(found, "number")
+    if text_at(found, "merged_at"):
+        return GitHubState(SignalType.POSITIVE, f"pull request {number} was merged", url)
+    if text_at(found, "state") == "closed":
+        return GitHubState(SignalType.NEGATIVE, f"pull request {number} was closed without merging", url)
+    return GitHubState(None, f"pull request {number} is open", url)
+
+
+def _read_run(name: str, run: Any) -> GitHubState:
+    if run is None:
+        return GitHubState(None, f"GitHub has no check {name!r}")
+    url, conclusion = text_at(run, "html_url"), text_at(run, "conclusion")
+    if conclusion is None:
+        return GitHubState(None, f"check {name!r} is {text_at(run, 'status') or 'not there'}", url)
+    says = CONCLUSIONS.get(conclusion, SignalType.NEUTRAL)
+    told = f"check {name!r}: {conclusion}"
+    return GitHubState(None if says is SignalType.NEUTRAL else says, told, url)
 
 
 def _refuse(reply: Reply, repository: str) -> NoReturn:

@@ -22,11 +22,14 @@ from pytest_golden.journal.checks.heartbeat import Heartbeat, record_answer, run
 from pytest_golden.journal.checks.rules import Answer, unable
 from pytest_golden.journal.checks.store import claim_check, list_due
 from pytest_golden.journal.model import SignalType
+from pytest_golden.journal.outside.github_sync import find_state
 from pytest_golden.journal.service import Journal
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 from tests.journal.checks.conftest import expect
 from tests.journal.conftest import Clock
+from tests.journal.outside import github_payloads as github
+from tests.journal.outside.fake_github import FakeGitHub, put
 from tests.requirement import require
 
 if TYPE_CHECKING:
@@ -41,18 +44,25 @@ if TYPE_CHECKING:
 COMMAND = {"command": "true"}
 
 
+@pytest.fixture
+def fake_github() -> Iterator[FakeGitHub]:
+    with FakeGitHub.answering() as fake:
+        yield fake
+
+
 class Plugged:
     """A gateway that gives what it is told, and counts."""
 
     def __init__(self, gives: Callable[[], PipelineOutcome]) -> None:
         self.gives = gives
         self.count = 0
+        self.has_network = False
 
     def run_pipeline(
         self, project: GoldenProjectConfig, *, role: AgentRole, permissions: Permissions
     ) -> PipelineOutcome:
         assert (role, permissions) == ("environment", Permissions(can_execute_tasks=True, can_edit_source=False))
-        assert not project.network
+        assert project.network is self.has_network
         self.count += 1
         return self.gives()
 
@@ -168,6 +178,95 @@ def test_a_check_that_can_be_run_at_last_answers(journal: Journal, clock: Clock,
     [second] = Heartbeat(journal).beat().checks
     assert (second.signal_type, second.tries) == ("positive", 2)
     assert journal.get(entry.id).assessment == "success"
+
+
+def test_what_is_pending_is_asked_again_until_its_time_is_over(journal: Journal, clock: Clock, site: Site) -> None:
+    waiting = {"url": site.url, "path": "state", "equals": "done", "pending": ["queued"], "until": "5m"}
+    entries = [expect(journal, waiting, expires_minutes=60) for _ in range(2)]
+    site.says({"state": "queued"})
+    clock.move(minutes=1)
+    assert {one.next_at for one in Heartbeat(journal).beat().checks} == {clock.now + timedelta(minutes=1)}
+    clock.move(minutes=1)
+    first, second = Heartbeat(journal).beat().checks
+    assert (first.summary, first.tries) == ("not yet: the page says: state is 'queued'", 2)
+    # The pauses grow, but the last try is when nothing is waited for any more.
+    assert first.next_at == second.next_at == clock.now + timedelta(minutes=2)
+    clock.move(minutes=2)
+    assert {one.next_at for one in Heartbeat(journal).beat().checks} == {clock.now + timedelta(minutes=1)}
+    clock.move(minutes=1)
+    last = Heartbeat(journal).beat().checks
+    assert {(one.signal_type, one.summary, one.next_at) for one in last} == {
+        ("negative", "still not yet: the page says: state is 'queued'", None)
+    }
+    assert {journal.get(entry.id).assessment for entry in entries} == {"failure"}
+
+
+def test_a_check_asks_github(
+    journal: Journal, clock: Clock, fake_github: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(fake_github)
+    request = fake_github.pages["repos/octo/shop/pulls/42"]
+    merged, tests, commit, other = (
+        expect(journal, check)
+        for check in (
+            {"github": "octo/shop#42"},
+            {"github": "octo/shop#42", "name": "unit tests"},
+            {"github": f"octo/shop@{github.SHA}", "name": "unit tests"},
+            {"github": "octo/none#1"},
+        )
+    )
+    clock.move(minutes=1)
+    told = {one.entry_id: one for one in Heartbeat(journal).beat().checks}
+    assert (told[merged.id].summary, told[merged.id].signal_type) == ("not yet: pull request 42 is open", "neutral")
+    for entry in (tests, commit):
+        assert told[entry.id].summary == "GitHub says: check 'unit tests': failure"
+        assert journal.get(entry.id).assessment_notes.startswith("unmet: check 0: GitHub says")  # type: ignore[union-attr]
+    assert "GitHub does not show octo/none" in told[other.id].summary
+    request |= {"merged_at": "2026-03-01T13:00:00Z", "state": "closed"}
+    clock.move(minutes=1)
+    told = {one.entry_id: one for one in Heartbeat(journal).beat().checks}
+    assert (told[merged.id].summary, told[merged.id].signal_type) == (
+        "GitHub says: pull request 42 was merged",
+        "positive",
+    )
+    monkeypatch.setenv("GITHUB_API_URL", "http://example.org")
+    clock.move(minutes=60)
+    (again,) = Heartbeat(journal).beat().checks
+    assert "give an https address" in again.summary
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        ([], "GitHub has no check 'x'"),
+        ([{"status": "queued", "conclusion": None}], "check 'x' is queued"),
+        ([{"conclusion": "skipped"}], "check 'x': skipped"),
+    ],
+)
+def test_what_github_does_not_know_yet_is_not_yet(fake_github: FakeGitHub, run: list[Any], told: str) -> None:
+    fake_github.pages["repos/octo/shop/commits/main/check-runs"] = {"check_runs": run}
+    assert find_state("octo/shop@main", "x")[:2] == (None, told)
+    fake_github.pages["repos/octo/shop/pulls/3"] = {"number": 3, "state": "closed", "merged_at": None}
+    assert find_state("octo/shop#3")[:2] == ("negative", "pull request 3 was closed without merging")
+
+
+def test_a_command_has_the_network_only_if_it_says_so(
+    journal: Journal, store: Store, clock: Clock, tmp_path: Path, site: Site
+) -> None:
+    check = {"command": "fetch it", "network": True}
+    with pytest.raises(ValueError, match="its rule check_network does not allow a command the network"):
+        expect(journal, check)
+    open_journal = Journal(store, clock=clock, rules={"builder": {"check_network": True}})
+    expect(open_journal, check)
+    clock.move(minutes=1)
+    gateway = Plugged(end_with(0))
+    gateway.has_network = True
+    assert [one.signal_type for one in Heartbeat(open_journal, gateway=gateway).beat().checks] == ["positive"]
+    script = f"import urllib.request; urllib.request.urlopen('{site.url}')"
+    with ExecutionGateway(tmp_path) as sealed:
+        refused = run_command(sealed, (sys.executable, "-c", script), 30)
+    assert (refused.signal_type, site.asked) == ("neutral", [])
+    assert "only with network: true" in refused.summary
 
 
 def test_what_does_not_fit_in_a_beat_is_left_for_the_next(journal: Journal, clock: Clock) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from pytest_golden.gateway.model import Ending, PipelineOutcome, Problem
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.checks.rules import (
+    Check,
     Reply,
     back_off_ms,
     check_mapping,
+    end_waiting,
     find_next,
     find_objection,
     is_refused,
@@ -22,9 +25,11 @@ from pytest_golden.journal.checks.rules import (
     judge_command,
     judge_reply,
     name_signal,
+    not_yet,
     read_check,
     unable,
 )
+from pytest_golden.journal.rules import Rules
 from pytest_golden.journal.service import Journal
 from pytest_golden.values.checking import Missing
 from tests.journal.checks.conftest import expect
@@ -50,7 +55,7 @@ def replied(body: Any = None, status: int = 200, location: str | None = None, **
 
 def test_a_command_answers_by_its_exit_code() -> None:
     assert judge_command(ended(0))[:2] == ("positive", "the check's command succeeded")
-    said = judge_command(ended(3, stdout="all\n", stderr="first\nno such row \n\n"))
+    said = judge_command(ended(3, stdout="all\n", stderr="first\nno such row \n\n"))[:3]
     assert said == ("negative", "the check's command failed (exit code 3): no such row", {"exit_code": 3})
     assert judge_command(ended(1, stdout="x" * 1000)).summary.endswith("xxx ...")
 
@@ -188,6 +193,85 @@ def test_a_check_waits_longer_after_each_try_that_could_not_be_run() -> None:
     assert find_next(unable("x"), 1, 1000, 1000 + MINUTE + 1) == 1000 + MINUTE
     assert find_next(unable("x"), 1, 1000, 1000 + MINUTE) is None
     assert find_next(judge_command(ended(0)), 1, 1000, None) is None
+
+
+def read(**check: Any) -> Check:
+    return read_check({"after": 1, **check})
+
+
+@pytest.mark.parametrize(
+    ("check", "reply", "kind"),
+    [
+        ({"pending": 202}, Reply(202), "neutral"),
+        ({"pending": [404, 202]}, Reply(404), "neutral"),
+        ({"pending": 202}, Reply(200), "positive"),
+        ({"pending": 202}, Reply(500), "negative"),
+        ({"path": "a", "equals": "done", "pending": ["queued", None]}, Reply(200, None, b'{"a": "queued"}'), "neutral"),
+        ({"path": "a", "equals": "done", "pending": ["queued", None]}, Reply(200, None, b'{"a": null}'), "neutral"),
+        ({"path": "a", "equals": "done", "pending": "queued"}, Reply(200, None, b'{"a": "done"}'), "positive"),
+        ({"path": "a", "equals": "done", "pending": "queued"}, Reply(200, None, b'{"a": "failed"}'), "negative"),
+        ({"path": "a", "pending": 200}, Reply(200, None, b'{"a": 1}'), "positive"),
+    ],
+)
+def test_a_page_may_say_not_yet(check: dict[str, Any], reply: Reply, kind: str) -> None:
+    answer = judge_reply(read(url="http://localhost/", **check), reply)
+    assert (answer.signal_type, answer.is_pending, answer.is_final) == (kind, kind == "neutral", kind != "neutral")
+    assert answer.summary.startswith("not yet: ") is answer.is_pending
+    ended_wait = end_waiting(answer)
+    assert ended_wait == answer if kind != "neutral" else ended_wait.summary == f"still {answer.summary}"
+    assert ended_wait.signal_type == ("negative" if kind == "neutral" else kind)
+
+
+def test_a_command_may_say_not_yet_and_ask_for_the_network() -> None:
+    check = read(command="true", pending=[75])
+    assert judge_command(ended(75, stderr="still loading\n"), check)[:2] == (
+        "neutral",
+        "not yet: the check's command ended with exit code 75: still loading",
+    )
+    assert judge_command(ended(1), check).signal_type == "negative"
+    for told in ("curl: (6) Could not resolve host: example.org", "connect: Connection refused"):
+        said = judge_command(ended(6, stderr=told), read(command="true"))
+        assert (said.signal_type, said.is_pending) == ("neutral", False)
+        assert "only with network: true" in said.summary
+        assert end_waiting(said) == said
+        assert judge_command(ended(6, stderr=told), read(command="true", network=True)).signal_type == "negative"
+
+
+def test_the_last_try_for_what_is_pending_is_when_nothing_is_waited_for_any_more() -> None:
+    assert read(url="http://h/", pending=202, until="10m").until_ms == 10 * MINUTE
+    assert find_next(not_yet("x"), 5, 1000, None, 1000 + 3 * MINUTE) == 1000 + 3 * MINUTE
+    assert find_next(not_yet("x"), 1, 1000, None, 1000 + 3 * MINUTE) == 1000 + MINUTE
+    assert find_next(not_yet("x"), 5, 1000, 500 + 3 * MINUTE, 1000 + 3 * MINUTE) is None
+
+
+def test_a_command_has_the_network_only_where_the_agents_rules_allow_it() -> None:
+    wants = read(command="curl https://example.org", network=True)
+    assert "check_network does not allow" in find_objection(wants, Rules())
+    assert find_objection(wants, Rules(check_network=True)) == ""
+    assert find_objection(read(github="octo/shop#1"), Rules(check_hosts=("ci.example.org",)))
+    assert find_objection(read(github="octo/shop#1"), Rules(check_hosts=("api.github.com",))) == ""
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ({"url": "http://h/", "network": True}, "network is about a command"),
+        ({"url": "http://h/", "name": "x"}, "name is that of a check on GitHub"),
+        ({"url": "http://h/", "until": "5m"}, "give pending with it"),
+        ({"url": "http://h/", "pending": 202, "until": "30s"}, "until is not later than after"),
+        ({"url": "http://h/", "pending": []}, "is empty; write what means not yet"),
+        ({"url": "http://h/", "pending": [{}]}, "must be a text, a number"),
+        ({"url": "http://h/", "github": "o/n#1"}, "give one of them"),
+        ({"github": "o/n"}, "names no pull request or commit"),
+        ({"github": "o/n#0"}, "names no pull request or commit"),
+        ({"github": "o/../x#1"}, "names no pull request or commit"),
+        ({"github": "o/n@main"}, "a commit is asked for a check by its name"),
+        ({"github": "o/n#1", "pending": "open"}, "a commit is asked for a check by its name"),
+    ],
+)
+def test_keys_that_do_not_belong_together_are_refused(check: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        read(**check)
 
 
 def test_an_answer_has_one_name_and_each_failed_try_its_own() -> None:

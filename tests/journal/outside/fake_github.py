@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from tests.journal.outside import github_payloads as github
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 REPOSITORY = "octo/shop"
 
@@ -22,6 +29,17 @@ class FakeGitHub(ThreadingHTTPServer):
         self.asked: Counter[str] = Counter()
         self.tokens: set[str | None] = set()
         self.methods: set[str] = set()
+
+    @classmethod
+    @contextmanager
+    def answering(cls) -> Iterator[FakeGitHub]:
+        """Let one answer, and be asked by what asks GitHub here."""
+        with cls() as fake, pytest.MonkeyPatch.context() as patch:
+            Thread(target=fake.serve_forever, daemon=True).start()
+            patch.setenv("GITHUB_API_URL", fake.url)
+            patch.setenv("GITHUB_TOKEN", "secret")
+            yield fake
+            fake.shutdown()
 
     @property
     def url(self) -> str:

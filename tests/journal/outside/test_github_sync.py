@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,10 +30,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def server() -> Iterator[FakeGitHub]:
-    with FakeGitHub() as fake:
-        threading.Thread(target=fake.serve_forever, daemon=True).start()
+    with FakeGitHub.answering() as fake:
         yield fake
-        fake.shutdown()
 
 
 def sync(journal: Journal, server: FakeGitHub, known: Known | None = None, **more: Any) -> SyncReport:
@@ -110,8 +107,8 @@ def test_a_commit_and_a_branch_are_asked_about_by_name(journal: Journal, server:
     by_branch = expect(journal, branch="totals/v2")
     expect(journal, sha=github.SHA, name="lint")
     report = sync(journal, server)
-    # A check run is one, whoever asked for it: the same is known by its id.
-    assert says(report) == [("positive", "check_run")] * 2
+    # Heard for both names, it is one.
+    assert says(report) == [("positive", "check_run")]
     assert journal.get(by_branch).assessment == "success"
 
 
