@@ -7,6 +7,8 @@ projects run on it as the base declares them. Nothing is merged or reverted: the
 The commands are not sealed. GOLDEN_CYCLE_TASK is the task. GOLDEN_CYCLE_DIFF is a file with everything proposed so far,
 and GOLDEN_CYCLE_STATE one with the state of the cycle. GOLDEN_CYCLE_ID, GOLDEN_CYCLE_ROUND and GOLDEN_CYCLE_BASE are also set.
 
+`golden cycle list` shows the recorded cycles, `golden cycle show [ID]` one of them: why, what changed, and what can be done with its branch.
+
 exit code: 0 SUCCESS, 1 PARTIAL (flagged or rejected), 3 FAILURE, 2 bad input.
 """
 
@@ -17,11 +19,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli import options
-from pytest_golden.cli.screen import answer, print_indented, styled
-from pytest_golden.cycle.model import CycleEventType, CycleVerdict
+from pytest_golden.cli.screen import answer, print_indented, print_listing, show_local, styled
+from pytest_golden.cycle.model import CycleEventType, CycleVerdict, StepStatus
+from pytest_golden.cycle.past_cycles import describe_changes, find_cycle, list_cycles
 from pytest_golden.cycle.rules import FAILURE, SUCCESS, get_final_status
 from pytest_golden.cycle.service import CommandCycle
 from pytest_golden.errors import SettingsError
+from pytest_golden.journal.service import Journal
 from pytest_golden.report.result_text import make_visible, summarize_reasons
 
 if TYPE_CHECKING:
@@ -30,15 +34,22 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.cycle.model import CycleEvent
+    from pytest_golden.cycle.past_cycles import PastCycle
     from pytest_golden.cycle.service import CycleOutcome
 
 _PARTIAL, _FAILED = 1, 3
 _NEWEST = ""
+_MOST_LISTED = 50
+_HOOKS = (CycleVerdict.VERIFIED, CycleVerdict.FLAGGED)
 _STYLES = {CycleVerdict.VERIFIED: "bold green", CycleVerdict.FLAGGED: "bold red", CycleVerdict.REJECTED: "bold yellow"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden cycle`."""
+    parser.add_argument(
+        "action", metavar="ACTION", nargs="?", choices=["list", "show"], help="list or show recorded cycles."
+    )
+    parser.add_argument("cycle", metavar="ID", nargs="?", help="The cycle to show (default: the newest).")
     parser.add_argument("--improve", metavar="CMD", help="The command that makes the improvement in its folder.")
     parser.add_argument("--review", metavar="CMD", help="The command that approves (exit code 0) or rejects (1).")
     parser.add_argument("--task", metavar="TEXT", help="What is to be done, for the commands and the journal.")
@@ -56,20 +67,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         const=_NEWEST,
         help="Continue a cycle that was interrupted or killed (default: the newest one).",
     )
+    for verdict in _HOOKS:
+        parser.add_argument(
+            f"--on-{verdict}",
+            metavar="CMD",
+            help=f"A command to run in the checkout when a cycle is {verdict}; GOLDEN_CYCLE_STATE is its outcome.",
+        )
     options.add_gate_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the cycle, and show its result."""
+    if arguments.action is not None:
+        return _show_past(arguments)
     settings = options.read_command_settings(arguments)
-    for name in ("improve", "review", "task"):
+    for name in ("improve", "review", "task", *(f"on_{verdict}" for verdict in _HOOKS)):
         given = getattr(arguments, name)
         if given is not None and not given.strip():
-            raise SettingsError(f"--{name} is empty")
+            raise SettingsError(f"--{name.replace('_', '-')} is empty")
     cycle = CommandCycle(
         manifest=options.locate_manifest(settings),
         improve=arguments.improve,
         review=arguments.review,
+        hooks={verdict: given for verdict in _HOOKS if (given := getattr(arguments, f"on_{verdict}")) is not None},
         limits=_read_limits(arguments),
         store=settings.store,
         environment=dict(os.environ),
@@ -82,6 +102,76 @@ def run(arguments: argparse.Namespace) -> int:
     answer(arguments, found.to_dict(), lambda console: _show(console, found))
     final = get_final_status(found.state)
     return _FAILED if final == FAILURE else 0 if final == SUCCESS else _PARTIAL
+
+
+def _show_past(arguments: argparse.Namespace) -> int:
+    checkout = options.find_root(options.find_manifest(arguments))
+    with options.open_store(arguments) as store:
+        journal = Journal(store)
+        if arguments.action == "list":
+            if arguments.cycle is not None:
+                raise SettingsError(f"list takes no {arguments.cycle!r:.100}; write: golden cycle show ID")
+            cycles = list_cycles(journal, checkout, limit=_MOST_LISTED)
+            facts = {"cycles": [one.to_dict() for one in cycles]}
+            return answer(arguments, facts, lambda console: _list(console, cycles))
+        cycle = find_cycle(journal, checkout, arguments.cycle)
+    changes = describe_changes(checkout, cycle)
+    return answer(
+        arguments, {**cycle.to_dict(), "changes": changes}, lambda console: _show_one(console, cycle, changes)
+    )
+
+
+def _list(console: Console, cycles: tuple[PastCycle, ...]) -> None:
+    if not cycles:
+        console.print(styled("no cycle has been recorded"))
+        return
+    rows = [
+        (
+            styled(one.verdict or "not ended", _STYLES.get(CycleVerdict(one.verdict or "none"), "bold")),
+            show_local(one.started_at),
+            one.task,
+            f"{one.branch} ({one.branch_state})" if one.branch_state != "gone" else "-",
+        )
+        for one in cycles
+    ]
+    print_listing(console, ("verdict", "began", "task", "branch"), rows, whole=("verdict", "began"))
+
+
+def _show_one(console: Console, cycle: PastCycle, changes: str) -> None:
+    console.print(styled(f"{cycle.task}", "bold"))
+    console.print(
+        styled(cycle.result or "it has not ended", _STYLES.get(CycleVerdict(cycle.verdict or "none"), "bold"))
+    )
+    ended = "" if cycle.ended_at is None else f", ended {show_local(cycle.ended_at)}"
+    console.print(styled(f"{cycle.cycle_id}: began {show_local(cycle.started_at)}{ended}; entry {cycle.entry_id}"))
+    if cycle.why and cycle.verdict != CycleVerdict.VERIFIED:
+        print_indented(console, cycle.why, 2)
+    for step in (one for one in cycle.steps if one.get("status") != StepStatus.SKIPPED):
+        took = f" ({step['seconds']:.1f} s)" if isinstance(step.get("seconds"), int | float) else ""
+        reason = f": {step['reason']}" if step.get("reason") else ""
+        print_indented(console, f"{step.get('step')} {step.get('status')}{took}{reason}", 2)
+    for title, lines in (
+        ("golden projects", cycle.projects),
+        ("weakened floor", [str(one.get("message", one)) for one in cycle.weakened_floor]),
+        ("warnings", cycle.warnings),
+        ("changed", changes.splitlines()),
+    ):
+        if lines:
+            console.print(styled(title, "bold"))
+            for line in lines:
+                print_indented(console, line, 2)
+    _show_branch(console, cycle)
+
+
+def _show_branch(console: Console, cycle: PastCycle) -> None:
+    if cycle.branch_state == "gone":
+        console.print(styled(f"its branch {cycle.branch} is not here"))
+        return
+    console.print(styled(f"its branch {cycle.branch} ({str(cycle.commit)[:12]}) is {cycle.branch_state}"))
+    if cycle.branch_state == "open":
+        console.print(styled(f"  git diff HEAD...{cycle.branch}", "dim"))
+        if cycle.verdict == CycleVerdict.VERIFIED:
+            console.print(styled(f"  git merge {cycle.branch}", "dim"))
 
 
 def _read_limits(arguments: argparse.Namespace) -> dict[str, Any]:

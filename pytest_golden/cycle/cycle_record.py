@@ -85,10 +85,12 @@ class CycleRecord:
             entry = Journal(store).log_intent(redact(task), CYCLE_TYPE, agent_id=GATE_AGENT, session_key=cycle_id)
         return entry.id
 
-    def end(self, state: CycleState, task: str, entry_id: str | None, elapsed_seconds: float) -> str | None:
+    def end(
+        self, state: CycleState, task: str, entry_id: str | None, elapsed_seconds: float, base: str | None = None
+    ) -> str | None:
         """Record how the cycle ended: its entry's outcome, a signal for each expectation, and an outcome to learn from.
 
-        Return the entry's id. What was recorded already is not recorded again.
+        Return the entry's id. What was recorded already is not recorded again. `base` is the commit that the work began from.
 
         Raises:
             GoldenError: the store does not accept it.
@@ -97,11 +99,11 @@ class CycleRecord:
             return None
         entry_id = entry_id or self.begin(state.cycle_id, task)
         with Store.open(self._location, busy_seconds=_PATIENCE_SECONDS) as store:
-            self._tell_journal(Journal(store), state, str(entry_id))
+            self._tell_journal(Journal(store), state, str(entry_id), base)
             self._tell_learning(store, state, task, elapsed_seconds)
         return entry_id
 
-    def _tell_journal(self, journal: Journal, state: CycleState, entry_id: str) -> None:
+    def _tell_journal(self, journal: Journal, state: CycleState, entry_id: str, base: str | None) -> None:
         if journal.get(entry_id).closed_at is not None:
             return
         news = list(_list_news(state))
@@ -109,7 +111,7 @@ class CycleRecord:
             entry_id,
             _IMMEDIATE.get(_final(state), ImmediateResult.PARTIAL),
             f"{_final(state)}, verdict {state.verdict}",
-            actions=[redact(_note(state))],
+            actions=[redact({**_note(state), "base": base, "steps": _list_steps(state)})],
             expectations=[
                 {"description": told, "match_hint": {"source": GATE_AGENT, **hint}} for told, hint, _, _ in news
             ],
@@ -162,6 +164,14 @@ def _note(state: CycleState) -> dict[str, Any]:
     }
 
 
+def _list_steps(state: CycleState) -> list[dict[str, Any]]:
+    """Return the steps so far, with the seconds that each took."""
+    return [
+        {**record.to_dict(), "seconds": None if record.seconds is None else round(record.seconds, 3)}
+        for record in state.steps
+    ]
+
+
 def _list_news(state: CycleState) -> Iterator[tuple[str, Mapping[str, str], bool, str]]:
     """Yield each expectation: its description, its match hint, whether it is met, and the signal's summary."""
     if state.exit_status == ERROR or not (state.improvements_approved or state.improvements_rejected):
@@ -176,7 +186,8 @@ def _list_news(state: CycleState) -> Iterator[tuple[str, Mapping[str, str], bool
         yield "the floor holds", {**hint, "check": _FLOOR}, not is_lower, shown
         for result in state.regression_check.results:
             if result.is_regression or result.status is ResultStatus.PASSED:
-                summary = f"{result.name}: {result.status}"
+                why = f": {result.reasons[0].headline}" if result.is_regression and result.reasons else ""
+                summary = f"{result.name}: {result.status}{why}"
                 yield f"{result.name} passes", {**hint, "project": result.name}, not result.is_regression, summary
 
 

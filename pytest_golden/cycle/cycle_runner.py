@@ -79,6 +79,7 @@ class CycleRunner:
         self._walk = Walk(CycleState())
         self._before = 0.0
         self._began: float | None = None
+        self._step_began: float | None = None
         self._is_kept = True
 
     @property
@@ -166,6 +167,7 @@ class CycleRunner:
 
     def _take(self, step: CycleStep) -> None:
         given: Any = None
+        self._step_began = self._read_seconds()
         if step is CycleStep.MEMORY_PERSISTENCE:
             # The later steps only report.
             self._change(completed=True)
@@ -237,7 +239,8 @@ class CycleRunner:
             raise _NotRun("Nothing is to be kept: there is no store")
         try:
             walk = self._walk
-            self._record.end(walk.state, self._config.task_description, walk.entry_id, self._elapsed())
+            base = walk.notes.get("base")
+            self._record.end(walk.state, self._config.task_description, walk.entry_id, self._elapsed(), base)
         except (StorageError, OSError) as error:
             # As for a gate: a store's trouble changes no verdict.
             self._warn([f"this cycle is not recorded: {error}"])
@@ -315,7 +318,8 @@ class CycleRunner:
 
     def _note(self, step: CycleStep, status: StepStatus, reason: str) -> None:
         reason = redact(reason)
-        self._change(steps=(*self._walk.state.steps, model.StepRecord(step, status, reason)))
+        seconds = None if self._step_began is None else self._read_seconds() - self._step_began
+        self._change(steps=(*self._walk.state.steps, model.StepRecord(step, status, reason, seconds)))
         told = f"{step}: {status}{f': {reason}' if reason else ''}"
         self._emit(CycleEventType(f"step_{status}"), step, told, is_error=status is StepStatus.ERROR)
 

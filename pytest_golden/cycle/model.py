@@ -100,11 +100,15 @@ class CycleEvent(Shape):
 
 @dataclass(frozen=True, slots=True)
 class StepRecord(Shape):
-    """One finished step; `reason` says why it was skipped, what went wrong, or how it went."""
+    """One finished step; `reason` says why it was skipped, what went wrong, or how it went.
+
+    `seconds` is how long it took, None where that is not known; it is no part of `to_dict`.
+    """
 
     step: CycleStep
     status: StepStatus
     reason: str = ""
+    seconds: float | None = field(default=None, compare=False, metadata=form(hidden=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cycle import worktree
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _REJECTED = 1
 _MOST_NAMED = 3
+_HOOK_SECONDS = 600.0
+_LONGEST_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ _COUNTED = ("regressions_detected", "improvements_approved", "improvements_rejec
 class CommandCycle:
     """Walks or resumes a cycle of commands. `say` receives messages, `show` the lines that commands print.
 
-    Without `improve` and `review`, a resumed cycle uses its own. `limits` are the given arguments of `CycleConfig`; `store` is
+    Without `improve` and `review`, a resumed cycle uses its own. `hooks` are commands that are told the outcome when the verdict is theirs. `limits` are the given arguments of `CycleConfig`; `store` is
     the given store, None if none was given.
     """
 
@@ -81,6 +84,7 @@ class CommandCycle:
     say: Callable[[str], None]
     show: Callable[[str], None]
     on_event: Callable[[CycleEvent], object] | None = None
+    hooks: Mapping[CycleVerdict, str] = field(default_factory=dict)
 
     def run(self) -> CycleOutcome:
         """Walk a new cycle.
@@ -99,11 +103,13 @@ class CommandCycle:
         if floor.manifest is None and floor.file.exists():
             raise SettingsError(f"{floor.file.name} is not committed: the cycle goes by what is, so commit it first")
         clear_leftovers(checkout, floor.root, self.say)
+        given = [self.improve, self.review, *self.hooks.values()]
         notes = {
             "base": base,
             "improve": self.improve,
             "review": self.review,
-            "has_secrets": redact([self.improve, self.review]) != [self.improve, self.review],
+            "hooks": dict(self.hooks),
+            "has_secrets": redact(given) != given,
             "limits": dict(self.limits),
             "git_settings": worktree.read_git_settings(checkout),
         }
@@ -126,6 +132,7 @@ class CommandCycle:
                 "the cycle's commands hold secrets, which are not kept: give --improve and --review again"
             )
         notes |= {"improve": self.improve or notes["improve"], "review": self.review or notes["review"]}
+        notes["hooks"] = {**notes.get("hooks", {}), **self.hooks}
         notes["limits"] = {**notes["limits"], **self.limits}
         return self._walk(read_base_floor(checkout, notes["base"], self.manifest), notes, cycle_id)
 
@@ -160,12 +167,41 @@ class CommandCycle:
                 if steps.tree is not None and steps.tree.root.exists():
                     told = f"git does not take all that the commands left, so that {steps.tree.root} is not removed"
                     self.say(f"WARNING: {told}")
-        unchecked = steps.find_unchecked(state, commit) if state.completed else None
-        if unchecked is not None:
-            self.say(f"WARNING: {unchecked}")
-            warnings = (*state.warnings, unchecked)
-            state = replace(state, exit_status=ERROR, verdict=CycleVerdict.NONE, warnings=warnings)
-        return CycleOutcome(state, None if commit is None else steps.branch, commit)
+            unchecked = steps.find_unchecked(state, commit) if state.completed else None
+            if unchecked is not None:
+                self.say(f"WARNING: {unchecked}")
+                warnings = (*state.warnings, unchecked)
+                state = replace(state, exit_status=ERROR, verdict=CycleVerdict.NONE, warnings=warnings)
+            found = CycleOutcome(state, None if commit is None else steps.branch, commit)
+            if state.completed and (command := notes.get("hooks", {}).get(state.verdict)):
+                self._tell(command, found, floor, scratch.path)
+            return found
+
+    def _tell(self, command: str, found: CycleOutcome, floor: BaseFloor, scratch: Path) -> None:
+        """Run the command for this verdict in the checkout; whatever becomes of it, the cycle's outcome stays."""
+        name, path = f"on-{found.state.verdict}", scratch / "outcome.json"
+        path.write_text(json.dumps(redact(found.to_dict()), ensure_ascii=False, default=str), encoding="utf-8")
+        told = {
+            "GOLDEN_CYCLE_ID": found.state.cycle_id,
+            "GOLDEN_CYCLE_VERDICT": str(found.state.verdict),
+            "GOLDEN_CYCLE_BRANCH": found.branch or "",
+            "GOLDEN_CYCLE_STATE": str(path),
+        }
+        try:
+            ended = run_command(
+                *(name, command, floor.checkout),
+                seconds=_HOOK_SECONDS,
+                environment={**self.environment, **told},
+                passed=floor.manifest.list_passed() if floor.manifest else (),
+                scratch=scratch,
+                log=CycleFile(floor.root, found.state.cycle_id, makes=True).path.with_suffix(".log"),
+                show=self.show,
+            )
+        except GoldenError as error:
+            self.say(f"WARNING: the command of --{name} was not run: {error}")
+        else:
+            if ended.ending is not Ending.EXITED or ended.exit_code != 0:
+                self.say(f"WARNING: the command of --{name} {describe_ending(ended)}")
 
 
 def _make_config(floor: BaseFloor, limits: Mapping[str, Any]) -> CycleConfig:
@@ -196,6 +232,7 @@ class CommandSteps:
     seconds_left: Callable[[], float]
     tree: CycleWorktree | None = field(default=None, init=False)
     branch: str | None = field(default=None, init=False)
+    last_line: str = field(default="", init=False)
 
     def improve(self, state: CycleState) -> Mapping[str, Any]:
         """Run the improvement and propose what it left. If it failed, only keep that on the branch."""
@@ -247,7 +284,9 @@ class CommandSteps:
         is_approved = ended.exit_code == 0
         if not is_approved and state.improvements_approved:
             warnings.append(f"the branch also holds, from {commit[:12]} on, what the review rejected")
-        return {"approved": is_approved, "warnings": warnings}
+        # A reviewer's last line is what it has to say.
+        told = f"{'approved' if is_approved else 'rejected'}{f': {self.last_line}' if self.last_line else ''}"
+        return {"approved": is_approved, "warnings": warnings, "reason": told}
 
     def check(self, state: CycleState) -> Mapping[str, Any]:
         """Verify the proposal against the base's floor."""
@@ -319,6 +358,7 @@ class CommandSteps:
             "PWD": str(tree.root),
         }
         before = _look(tree.checkout)
+        self.last_line = ""
         ended = run_command(
             *(name, command, tree.root),
             seconds=self.seconds_left(),
@@ -326,9 +366,13 @@ class CommandSteps:
             passed=self.floor.manifest.list_passed() if self.floor.manifest else (),
             scratch=self.scratch,
             log=self._name_beside_state(state.cycle_id, ".log"),
-            show=self.show,
+            show=partial(self._show, f"{name} | "),
         )
         return ended, _compare(name, before, _look(tree.checkout))
+
+    def _show(self, prefix: str, line: str) -> None:
+        self.show(line)
+        self.last_line = line.removeprefix(prefix).strip()[:_LONGEST_WORDS] or self.last_line
 
 
 def _look(checkout: Path) -> dict[str, str]:

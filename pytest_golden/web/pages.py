@@ -17,6 +17,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pytest_golden.clock import utc_now
+from pytest_golden.cycle.past_cycles import describe_changes, find_cycle, list_cycles
 from pytest_golden.errors import BaselineError, GoldenError
 from pytest_golden.gate.inbox_items import KINDS, open_inbox
 from pytest_golden.gate.state_folder import hold_gate_lock
@@ -67,7 +68,7 @@ _CHUNK_BYTES = 1 << 16
 _MOST_CHOICES = 30
 # The page of each kind of what waits; outputs are on the page itself.
 _INBOX_PAGES = {
-    "cycle": "journal",
+    "cycle": "cycles",
     "failure": "journal",
     "words": "signals",
     "signal": "signals",
@@ -304,6 +305,21 @@ def _list_waiting(services: Services, request: Request) -> dict[str, Any]:
     return {"runs": runs, "proposals": proposals, "others": others, "kinds": KINDS, "pages": _INBOX_PAGES}
 
 
+def _list_cycles(services: Services, _request: Request) -> dict[str, Any]:
+    return {"cycles": list_cycles(services.journal, _find_checkout(services), limit=DEFAULT_ITEMS)}
+
+
+def _show_cycle(services: Services, request: Request) -> dict[str, Any]:
+    checkout = _find_checkout(services)
+    cycle = find_cycle(services.journal, checkout, named(request, "cycle"))
+    return {"cycle": cycle, "changes": describe_changes(checkout, cycle)}
+
+
+def _find_checkout(services: Services) -> Path:
+    manifest = services.manifest.read()
+    return Path.cwd() if manifest is None else manifest.workspace_root
+
+
 # The address, the template, the place in the navigation, and what reads the values.
 _PAGES: tuple[tuple[str, str, str, Read], ...] = (
     ("/", "runs.html", "Gate runs", _show_overview),
@@ -318,6 +334,8 @@ _PAGES: tuple[tuple[str, str, str, Read], ...] = (
     ("/signals", "signals.html", "Signals", _list_signals),
     ("/signals/{signal}", "signal.html", "Signals", _show_signal),
     ("/waiting", "waiting.html", "Waiting", _list_waiting),
+    ("/cycles", "cycles.html", "Waiting", _list_cycles),
+    ("/cycles/{cycle}", "cycle.html", "Waiting", _show_cycle),
     ("/agents", "agents.html", "Agents", _show_agents),
     ("/outcomes", "agents.html", "Agents", _show_agents),
     ("/lessons", "lessons.html", "Lessons", _list_lessons),

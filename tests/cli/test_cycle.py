@@ -378,3 +378,66 @@ def test_what_is_not_committed_yet_is_no_floor_and_said(folder: Path, golden: Go
     repository.declare("works")
     undeclared = golden(*commands)
     assert (undeclared.code, "golden_projects.yaml is not committed" in undeclared.err) == (2, True)
+
+
+def test_recorded_cycles_are_listed_and_shown(repository: Repository, golden: Golden) -> None:
+    assert golden("cycle", "list").code == 2
+    one = ("cycle", "--max-improvements", "1", "--task")
+    golden(*one, "Say what it does", "--improve", "echo '# adds' >> lib.sh", "--review", "echo fine by me", "--json")
+    bad = golden(*one, "Break it", "--improve", "echo 'exit 3' > lib.sh", "--review", "echo risky; true", "--json").json
+    newest, first = golden("cycle", "list", "--json").json["cycles"]
+    assert (newest["task"], newest["verdict"], newest["branch_state"]) == ("Break it", "flagged", "open")
+    assert (first["task"], first["verdict"], first["branch_state"]) == ("Say what it does", "verified", "open")
+    shown = golden("cycle", "show").out
+    for told in (
+        "Break it\n",
+        "unmet: works passes: works: FAILED: exit code 3, expected 0",
+        "review done",
+        "approved: risky",
+        "lib.sh | 2 +-",
+        f"git diff HEAD...{bad['branch']}",
+    ):
+        assert told in shown
+    assert "git merge" not in shown
+    whole = golden("cycle", "show", first["cycle_id"], "--json").json
+    seconds = {step["step"]: step["seconds"] for step in whole["steps"]}
+    assert 0 < seconds["regression_checks"] < 600
+    assert (whole["why"], whole["projects"]) == (first["why"], ["works passes: met"])
+    assert f"git merge {first['branch']}" in golden("cycle", "show", first["entry_id"]).out
+    repository.git("merge", "-q", "--no-edit", first["branch"])
+    repository.git("branch", "-q", "-D", bad["branch"])
+    assert [one["branch_state"] for one in golden("cycle", "list", "--json").json["cycles"]] == ["gone", "merged"]
+    assert f"its branch {bad['branch']} is not here" in golden("cycle", "show").out
+    unknown = golden("cycle", "show", "cycle_x")
+    assert (unknown.code, "no cycle 'cycle_x' among the newest 500" in unknown.err) == (2, True)
+    assert "write: golden cycle show ID" in golden("cycle", "list", "x").err
+
+
+def test_a_command_is_told_a_verdict_and_changes_none(repository: Repository, golden: Golden, tmp_path: Path) -> None:
+    told, words = tmp_path / "told.json", tmp_path / "words"
+    hook = f'cp "$GOLDEN_CYCLE_STATE" {told}; echo "$GOLDEN_CYCLE_VERDICT $GOLDEN_CYCLE_BRANCH" "$(pwd)" > {words}'
+    one = (
+        "cycle",
+        "--max-improvements",
+        "1",
+        "--review",
+        "true",
+        "--json",
+        "--on-verified",
+        hook,
+        "--on-flagged",
+        "exit 7",
+    )
+    good = golden(*one, "--improve", "echo '#' >> lib.sh")
+    assert json.loads(told.read_text()) == good.json
+    assert words.read_text().split() == [
+        "verified",
+        good.json["branch"],
+        repository.git("rev-parse", "--show-toplevel"),
+    ]
+    told.unlink()
+    bad = golden(*one, "--improve", "echo 'exit 3' > lib.sh")
+    assert (bad.code, bad.json["verdict"], told.exists()) == (1, "flagged", False)
+    assert "WARNING: the command of --on-flagged ended with exit code 7" in bad.err
+    empty = golden("cycle", "--improve", "true", "--review", "true", "--on-verified", " ")
+    assert (empty.code, "--on-verified is empty" in empty.err) == (2, True)

@@ -490,6 +490,21 @@ def test_agents_are_told_with_their_failures_and_hints(client: TestClient, servi
     assert client.get("/api/v1/outcomes").json()["n"] == 3
 
 
+def test_cycles_are_listed_and_shown(client: TestClient, services: Services) -> None:
+    assert "No cycle has been recorded" in client.get("/cycles").text
+    begun = services.journal.log_intent(f"improve {HOSTILE}", "cycle", agent_id="golden", session_key="cycle_1")
+    assert "It has not ended" in client.get("/cycles/cycle_1").text
+    step = {"step": "review", "status": "done", "reason": f"approved: {HOSTILE}", "seconds": 1.5}
+    note = {"verdict": "flagged", "branch": "golden/cycle-1", "steps": [step, "odd"], "warnings": [HOSTILE]}
+    services.journal.log_outcome(begun.id, "partial", f"PARTIAL {HOSTILE}", actions=[note])
+    for path in ("/cycles", "/cycles/cycle_1", f"/cycles/{begun.id}"):
+        page = client.get(path).text
+        assert "flagged" in page
+        for raw in ("<script>alert", "\x1b", "\u202e"):
+            assert raw not in page
+    assert client.get("/cycles/cycle_2").status_code == 404
+
+
 def test_waiting_page_lists_what_waits_for_a_person(client: TestClient, services: Services) -> None:
     failed = services.journal.log_intent(f"fix it {HOSTILE}", agent_id="<b>fixer")
     services.journal.log_outcome(failed.id, "failure", HOSTILE)
