@@ -82,7 +82,7 @@ def put(server: FakeGitHub, number: int = 42, **more: Any) -> None:
     found = request(number, **more)
     sha = found["head"]["sha"]
     whole = f"repos/{REPOSITORY}"
-    run = github.check_run(conclusion="failure")["check_run"]
+    run = github.check_run(conclusion="failure", pull_requests=[github.listed(number)])["check_run"]
     server.pages |= {
         f"{whole}/pulls/{number}": found,
         f"{whole}/pulls/{number}/reviews": [github.review("APPROVED")["review"]],
