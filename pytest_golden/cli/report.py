@@ -4,19 +4,34 @@ ENTRY is the journal entry of a gate run or of one of its results, or the beginn
 run is written as one page that needs no network, with --json its gate report is printed. A failure includes what was
 known when it happened, and the lessons learned since.
 
+With --since WHEN (1d, 7d, a time) it is the report of that period: gate runs, agents, failures and why, what waits. With --html FILE that
+is a page to mail.
+
 exit code: 0 done, whatever the run's verdict, 2 bad input.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli.options import add_options, open_store, read_command_settings
-from pytest_golden.cli.screen import STATUS_STYLES, answer, print_listing, style_of, styled
-from pytest_golden.errors import SettingsError
+from pytest_golden.cli.options import add_options, find_manifest, open_store, read_command_settings, read_moment
+from pytest_golden.cli.screen import (
+    STATUS_STYLES,
+    answer,
+    print_indented,
+    print_listing,
+    show_local,
+    style_of,
+    styled,
+)
+from pytest_golden.clock import utc_now
+from pytest_golden.errors import ManifestError, SettingsError
 from pytest_golden.history.recorded_store import read_run
+from pytest_golden.journal.service import Journal
+from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import RegressionCheckResult
 from pytest_golden.regression.wording import format_elapsed
@@ -32,6 +47,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.regression.model import GoldenProjectResult
+    from pytest_golden.report.period import PeriodReport
     from pytest_golden.storage.store import Store
 
 _MOST_FAILURES = 20
@@ -41,16 +57,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden report`."""
     parser.add_argument("entry", metavar="ENTRY", nargs="?", help="The gate run (default: the last one).")
     parser.add_argument("--html", metavar="FILE", type=Path, help="Write the run as one HTML page.")
+    parser.add_argument(
+        "--since", metavar="WHEN", help="Report the time since then, such as 1d or 7d, and no single run."
+    )
     add_options(parser, "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the run, or write it as a page."""
+    if arguments.since is not None:
+        return _report_period(arguments)
     report = _read_report(arguments)
     if arguments.html is not None:
         write_report(arguments.html, html_report(report), option="--html")
         return answer(arguments, report, f"wrote {arguments.html}")
     return answer(arguments, report, lambda console: _show(console, ShownRun.read(report)))
+
+
+def _report_period(arguments: argparse.Namespace) -> int:
+    from pytest_golden.report.period import period_html, sum_up_period
+
+    if arguments.entry is not None:
+        raise SettingsError("a period and a run are two reports; leave out --since or ENTRY")
+    since, manifest = read_moment("--since", arguments.since), None
+    with suppress(ManifestError):
+        manifest = load_manifest(find_manifest(arguments))
+    with open_store(arguments) as store:
+        found = sum_up_period(store, Journal(store), manifest, since, utc_now())
+    if arguments.html is not None:
+        write_report(arguments.html, period_html(found), option="--html")
+        return answer(arguments, found.to_dict(), f"wrote {arguments.html}")
+    return answer(arguments, found.to_dict(), lambda console: _show_period(console, found))
+
+
+def _show_period(console: Console, report: PeriodReport) -> None:
+    from pytest_golden.report.period import describe_gates, describe_waiting
+
+    console.print(styled(f"since {show_local(report.since)}", "bold"))
+    style = "" if report.is_red is None else "bold red" if report.is_red else "green"
+    console.print(styled(describe_gates(report), style))
+    for one in report.agents:
+        rate = "nothing assessed" if one.success_rate is None else f"{one.success_rate:.0%} of {one.assessed} succeeded"
+        print_indented(console, f"{one.agent}: {rate}, {one.open} open, {one.expired} expired", 2)
+    if report.failures:
+        console.print(styled(f"failures ({report.failure_count})", "bold"))
+    for failure in report.failures:
+        print_indented(console, f"{show_local(failure.at)}  {failure.agent}: {failure.intent}", 2)
+        if failure.why:
+            print_indented(console, failure.why, 4)
+    console.print(styled(f"waiting: {describe_waiting(report)}; see: golden inbox"))
 
 
 def _read_report(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from tests.report.test_report_schema import list_undeclared
 from tests.session.workspace import FAILS, Workspace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.cli.conftest import Golden
 
 STEPS = 'echo \'{"name": "load"}\' >> "$GOLDEN_STEPS"\necho \'{"name": "merge", "error": "no column"}\' >> "$GOLDEN_STEPS"\n'
@@ -98,3 +100,22 @@ def test_bad_input_is_one_sentence(recorded: Workspace, golden: Golden, words: t
     assert ran.out == ""
     assert ran.err.startswith("golden: ")
     assert ran.err.count("\n") == 1
+
+
+def test_a_period_is_shown_and_written_as_a_page(golden: Golden, folder: Path) -> None:
+    entry = golden("journal", "log-intent", "mend <it>", "--agent", "fixer").out.strip()
+    golden("journal", "log-outcome", entry, "failure", "--notes", "no disk")
+    shown = golden("report", "--since", "1d")
+    assert (shown.code, "No gate was run." in shown.out) == (0, True)
+    for told in (
+        "fixer: 0% of 1 succeeded",
+        "fixer: mend <it>",
+        "the agent reported failure: no disk",
+        "waiting: failures",
+    ):
+        assert told in shown.out
+    assert golden("report", "--since", "1d", "--json").json["failures"][0]["entry_id"] == entry
+    assert golden("report", "--since", "7d", "--html", "week.html").out == "wrote week.html\n"
+    assert "mend &lt;it&gt;" in (folder / "week.html").read_text()
+    assert "leave out --since or ENTRY" in golden("report", entry, "--since", "1d").err
+    assert golden("report", "--since", "yesterday-ish").code == 2
