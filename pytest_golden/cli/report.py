@@ -7,11 +7,15 @@ known when it happened, and the lessons learned since.
 With --since WHEN (1d, 7d, a time) it is the report of that period: gate runs, agents, failures and why, what waits. With --html FILE that
 is a page to mail.
 
+With --notify a message is posted to a webhook (Slack and compatible) if the last run is the first red one after green, the first green one after red, or
+flaky; env GOLDEN_NOTIFY_URL is its address, which is a secret.
+
 exit code: 0 done, whatever the run's verdict, 2 bad input.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("entry", metavar="ENTRY", nargs="?", help="The gate run (default: the last one).")
     parser.add_argument("--html", metavar="FILE", type=Path, help="Write the run as one HTML page.")
     parser.add_argument(
+        "--notify",
+        action="store_true",
+        help="Post a message to GOLDEN_NOTIFY_URL if the gate changed with the last run.",
+    )
+    parser.add_argument("--link", metavar="URL", help="Where a reader of that message reads more.")
+    parser.add_argument(
         "--since", metavar="WHEN", help="Report the time since then, such as 1d or 7d, and no single run."
     )
     add_options(parser, "--manifest", "--store", "--json")
@@ -65,6 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the run, or write it as a page."""
+    if arguments.notify:
+        return _notify(arguments)
     if arguments.since is not None:
         return _report_period(arguments)
     report = _read_report(arguments)
@@ -72,6 +84,23 @@ def run(arguments: argparse.Namespace) -> int:
         write_report(arguments.html, html_report(report), option="--html")
         return answer(arguments, report, f"wrote {arguments.html}")
     return answer(arguments, report, lambda console: _show(console, ShownRun.read(report)))
+
+
+def _notify(arguments: argparse.Namespace) -> int:
+    # Here, since only this needs the network.
+    from pytest_golden.report.notification import VARIABLE, find_change, post_change
+
+    url = os.environ.get(VARIABLE)
+    if not url:
+        raise SettingsError(f"--notify posts to the address in {VARIABLE}, which is not set")
+    with open_store(arguments) as store:
+        change = find_change(store, link=arguments.link)
+    if change is not None:
+        post_change(url, change)
+    facts = {"change": None if change is None else change.to_dict()}
+    return answer(
+        arguments, facts, "nothing has changed: nothing is posted" if change is None else f"posted: {change.text}"
+    )
 
 
 def _report_period(arguments: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 env GOLDEN_SERVE_TOKEN is the token for signing in and for the JSON API; without it, your own is made at the first start.
 env GOLDEN_WEBHOOK_SECRET turns on the webhooks.
+env GOLDEN_NOTIFY_URL is a webhook (Slack and compatible) that is told when the gate turns red, recovers or is flaky.
 
 exit code: 130 ended by Ctrl-C, 0 by SIGTERM, 2 bad input.
 """
@@ -105,6 +106,7 @@ def _read_options(arguments: argparse.Namespace, host: str, token: Token) -> Any
         webhook_secret=os.environ.get("GOLDEN_WEBHOOK_SECRET") or None,
         is_read_only=arguments.read_only,
         heartbeat_seconds=arguments.heartbeat_seconds,
+        notify_url=os.environ.get("GOLDEN_NOTIFY_URL") or None,
         sandbox=settings.sandbox,
         # The same after a restart, so that users stay signed in.
         cookie_suffix="_" + hashlib.sha256(os.fsencode(locate_manifest(settings).absolute())).hexdigest()[:8],

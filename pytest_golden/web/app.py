@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from pytest_golden.errors import GoldenError, StorageError, StorageTrouble
 from pytest_golden.journal.checks.heartbeat import Heartbeat
+from pytest_golden.report.notification import Channel
 from pytest_golden.web import api, event_stream, pages, webhooks
 from pytest_golden.web.access import Refusal
 from pytest_golden.web.boundary import Boundary
@@ -132,7 +133,12 @@ def beating(services: Services, options: ServeOptions) -> Iterator[None]:
     )
     is_over = threading.Event()
     # A check may take a minute: the server ends without waiting for it, and the check stays due.
-    thread = threading.Thread(target=_beat, args=(heart, seconds, is_over), name="golden-heartbeat", daemon=True)
+    place = options.place
+    link = f"{place.scheme}://{place.host}{place.prefix}/runs/" if place.is_behind_proxy else ""
+    channel = None if options.notify_url is None else Channel(services.store, options.notify_url, link)
+    thread = threading.Thread(
+        target=_beat, args=(heart, channel, seconds, is_over), name="golden-heartbeat", daemon=True
+    )
     thread.start()
     try:
         yield
@@ -142,11 +148,13 @@ def beating(services: Services, options: ServeOptions) -> Iterator[None]:
         thread.join(_MOST_HEARTBEAT_ENDING_SECONDS)
 
 
-def _beat(heart: Heartbeat, seconds: float, is_over: threading.Event) -> None:
+def _beat(heart: Heartbeat, channel: Channel | None, seconds: float, is_over: threading.Event) -> None:
     while not is_over.is_set():
         # The next beat may succeed.
         try:
             heart.beat()
+            if channel is not None:
+                channel.look()
         except GoldenError as error:
             if not (isinstance(error, StorageError) and error.trouble is StorageTrouble.LOCKED):
                 _LOG.warning("the heartbeat could not do its work: %s", error)

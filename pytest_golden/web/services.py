@@ -33,7 +33,8 @@ class ServeOptions:
     """The options of `golden serve`.
 
     All requests need `token` with `demands_token`, else only those that come through a proxy. `manifest` need not exist.
-    Without `webhook_secret`, webhooks are refused. `heartbeat_seconds` is None without a heartbeat. `cookie_suffix` keeps the
+    Without `webhook_secret`, webhooks are refused. `heartbeat_seconds` is None without a heartbeat, which also
+    posts changes of the gate to `notify_url`. `cookie_suffix` keeps the
     cookies of several servers on one machine apart.
     """
 
@@ -44,6 +45,7 @@ class ServeOptions:
     webhook_secret: str | None = field(default=None, repr=False)
     is_read_only: bool = False
     heartbeat_seconds: float | None = None
+    notify_url: str | None = field(default=None, repr=False)
     sandbox: str = "auto"
     cookie_suffix: str = ""
 
