@@ -18,9 +18,9 @@ from pytest_golden.journal import routing_store
 from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, Change, get_standing, override, read_signal
 from pytest_golden.journal.hints import SOURCE, Words, anchors_of, fits, read_words
 from pytest_golden.journal.model import Assessment, Expectation, ImmediateResult, RoutedBy, Signal, SignalType
-from pytest_golden.journal.routing import MOST_KEPT, News, Route, route
-from pytest_golden.journal.rules import HUMAN, Rules, rules_of
-from pytest_golden.journal.store import Received, SweptStore, answer_also, take_signal
+from pytest_golden.journal.routing import MOST_KEPT, News, Route, explain_correction, route
+from pytest_golden.journal.rules import GITHUB, HUMAN, Rules, corrects, rules_of
+from pytest_golden.journal.store import Received, SweptStore, answer_also, correct, take_signal
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, expectations, signals
 from pytest_golden.storage.statements import Prepared, Question, ask, is_near
@@ -28,6 +28,8 @@ from pytest_golden.storage.statements import Prepared, Question, ask, is_near
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
+
+    from pytest_golden.journal.routing import Candidate
 
 _WORDS = {SignalType.POSITIVE: Assessment.SUCCESS, SignalType.CORRECTION: Assessment.FAILURE}
 _DIGITS = 32
@@ -73,6 +75,13 @@ _AGENTS_OF_SESSION = Prepared(
     .limit(2)
 )
 _HINTS_OF_ENTRY = Prepared(select(expectations.c.match_hint).where(expectations.c.entry_id == bindparam("the_entry")))
+_RESOLVER = Prepared(
+    _SIGNALS.join(expectations, expectations.c.resolved_by == signals.c.id).where(
+        expectations.c.id == bindparam("the_expectation", type_=Text()),
+        # Good news does not answer "no incidents".
+        expectations.c.polarity == literal_column("'positive'"),
+    )
+)
 _WORD = Prepared(select(entries.c.human_word).where(entries.c.id == bindparam("the_entry")))
 _CREATED = select(entries.c.created_at).where(entries.c.id == bindparam("the_entry"))
 _CREATED_AT = Prepared(_CREATED)
@@ -203,7 +212,30 @@ def receive(
     received = Received(
         found.rule, write_routing(found, open_count), agent_id, session_key, digest, last_expectation or 0
     )
+    corrected = _find_corrected(connection, signal, found)
+    if corrected is not None:
+        bad, answered = corrected
+        explained = write_routing(explain_correction(found, bad.id, answered), open_count)
+        received = received._replace(routed_by=RoutedBy.MATCH_HINT, routing=explained)
+        of_agent = rules_of(answered[0].agent_id, rules)
+        places = [(one.entry_id, one.id) for one in answered]
+        return correct(connection, signal, bad, places, received, rules=of_agent)
     return _keep(connection, signal, found, received, target, rules)
+
+
+def _find_corrected(connection: Connection, signal: Signal, found: Route) -> tuple[Signal, list[Candidate]] | None:
+    """Find GitHub's earlier bad news about the same, which this good news takes back, and the expectations that it has answered."""
+    if signal.source != GITHUB or signal.signal_type is not SignalType.POSITIVE or found.taken is not None:
+        return None
+    known = []
+    for one in sorted(found.unmet, key=lambda one: one.number, reverse=True):
+        rows = _RESOLVER.run(connection, {"the_expectation": one.id}).fetchall()
+        known += [(one, read_signal(row)) for row in _RESOLVER.decode(rows) if row.source == GITHUB]
+    for one, earlier in known:
+        if earlier.entry_id == one.entry_id and corrects(signal.data, earlier.data):
+            also = [other for other, resolver in known if other is not one and resolver.id == earlier.id]
+            return earlier, [one, *also]
+    return None
 
 
 def find_by_external_id(connection: Connection, source: str, external_id: str) -> Signal | None:

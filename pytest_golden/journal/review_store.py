@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, func, literal_column, or_, select, text, tuple_, union_all
+from sqlalchemy import Connection, Row, and_, func, literal_column, or_, select, tuple_, union_all
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, read_entry, read_expectation, read_signal
 from pytest_golden.journal.model import Assessment, Expectation, ImmediateResult, JournalEntry, RoutedBy, Signal
-from pytest_golden.journal.rules import COMMENTS, HUMAN
+from pytest_golden.journal.rules import COMMENTS, GITHUB, HUMAN
 from pytest_golden.storage.schema import ALL_AGENTS, entries, entry_history, entry_tally, expectations, signals
 
 if TYPE_CHECKING:
@@ -199,7 +199,8 @@ def list_orphans(connection: Connection, *, limit: int) -> tuple[Signal, ...]:
 
 def list_unread_words(connection: Connection, *, since: int, limit: int) -> tuple[Signal, ...]:
     """Return what people said at this timestamp or later that decided nothing, of entries that no person has judged."""
-    is_word = text("signals.signal_type = 'neutral' AND signals.source IN ('github', 'human')")
+    # A literal, so that the database can use the index of neutral signals.
+    is_word = and_(signals.c.signal_type == literal_column("'neutral'"), signals.c.source.in_((GITHUB, HUMAN)))
     is_said = or_(*(signals.c.data["event"].as_string() == event for event in COMMENTS), signals.c.source == HUMAN)
     chosen = (
         select(*_LISTED_SIGNAL)

@@ -18,7 +18,7 @@ from pytest_golden.journal.model import ExpectationStatus, RoutedBy, SignalType
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 #: How many candidates are kept with a signal.
 MOST_KEPT = 25
@@ -76,13 +76,14 @@ class Verdict(Shape):
 class Route(NamedTuple):
     """Where a signal goes: the rule, and the expectation if one is concerned; the verdict on each candidate.
 
-    `also` are the expectations of earlier attempts that the signal answers too.
+    `also` are the expectations of earlier attempts that the signal answers too, `unmet` those that it fits and that are unmet already.
     """
 
     rule: RoutedBy
     taken: Candidate | None
     verdicts: tuple[Verdict, ...]
     also: tuple[Candidate, ...] = ()
+    unmet: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class Routing:
         self._seen: set[str] = set()
         self._fitting: list[_Fit] = []
         self._refused: list[Verdict] = []
+        self._unmet: list[Candidate] = []
 
     @property
     def has_taken(self) -> bool:
@@ -142,6 +144,8 @@ class Routing:
             found = _consider(self._news, candidate)
             if isinstance(found, Verdict):
                 self._refused.append(found)
+                if candidate.status is ExpectationStatus.UNMET and fits(candidate.hint or {}, self._news.words):
+                    self._unmet.append(candidate)
             else:
                 self._fitting.append(found)
 
@@ -152,7 +156,8 @@ class Routing:
         refused = sorted(self._refused, key=lambda one: one.expectation_id)
         verdicts = (*(_judge(fit, fitting[0]) for fit in fitting), *refused)
         if taken is None:
-            return Route(RoutedBy.ORPHAN if self._news.entry_id is None else RoutedBy.ENTRY, None, verdicts)
+            rule = RoutedBy.ORPHAN if self._news.entry_id is None else RoutedBy.ENTRY
+            return Route(rule, None, verdicts, unmet=tuple(self._unmet))
         return Route(taken.rule, taken.candidate, verdicts)
 
 
@@ -190,6 +195,15 @@ def answer_attempts(news: News, found: Route, attempts: Iterable[Candidate]) -> 
     )
     others = tuple(one for one in found.verdicts if one.expectation_id not in waiting)
     return Route(found.rule, newest, (*taken, *others), tuple(also))
+
+
+def explain_correction(found: Route, corrected: str, answered: Sequence[Candidate]) -> Route:
+    """Let a route say that a signal answers these expectations, since it corrects what an earlier one has said."""
+    reason = f"it corrects signal {corrected}, which was about the same"
+    taken = tuple(Verdict(one.id, RoutedBy.MATCH_HINT, taken=True, reason=reason) for one in answered)
+    ids = {one.id for one in answered}
+    others = tuple(one for one in found.verdicts if one.expectation_id not in ids)
+    return Route(RoutedBy.MATCH_HINT, answered[0], (*taken, *others))
 
 
 def _is_waiting(one: Candidate, timestamp: int) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
 from pytest_golden.manifest.units import show
@@ -26,6 +26,14 @@ SYSTEM = "system"
 RESERVED_SOURCES = frozenset({HUMAN, "person", GITHUB, CHECK, "golden", SYSTEM})
 #: Sources of what people say: here, or with a signed comment on GitHub.
 PEOPLE = frozenset({HUMAN, GITHUB})
+#: In a signal's data, the id of the earlier signal that it corrects.
+CORRECTS = "corrects"
+# What an event of GitHub is about: a later one about the same may say otherwise, as a check that was run again.
+_ABOUT = {
+    **dict.fromkeys(("check_run", "check_suite", "workflow_run", "status", "deployment_status"), ("name", "sha")),
+    "pull_request": ("pr",),
+    "pull_request_review": ("pr", "author"),
+}
 #: The events of GitHub in which a person says something.
 COMMENTS = ("issue_comment", "pull_request_review_comment", "pull_request_review")
 # Digits and letters that are read as others, and those of other scripts that are read as letters of the reserved names.
@@ -122,8 +130,8 @@ class Counts:
         changed = {after.value: getattr(self, after) + number}
         if before is not None:
             changed[before.value] = getattr(self, before) - number
-        if critical and after in _LOST:
-            changed["critical_lost"] = self.critical_lost + number
+        if critical and (after in _LOST) is not (before in _LOST):
+            changed["critical_lost"] = self.critical_lost + (number if after in _LOST else -number)
         return replace(self, **changed)
 
     def received(self, signal_type: SignalType) -> Counts:
@@ -131,6 +139,10 @@ class Counts:
         if signal_type is SignalType.NEUTRAL:
             return self
         return replace(self, **{signal_type.value: getattr(self, signal_type) + 1})
+
+    def corrected(self, signal_type: SignalType) -> Counts:
+        """Return the counts without a signal that a later one has corrected."""
+        return replace(self, **{signal_type.value: max(0, getattr(self, signal_type) - 1)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,13 @@ def settle(
     if is_late or turned_neutral or signal_type is SignalType.NEUTRAL:
         return Settlement(status, SignalType.NEUTRAL)
     return Settlement(_ANSWERS[signal_type] if status is ExpectationStatus.OPEN else status, signal_type)
+
+
+def corrects(later: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+    """Tell by their data whether GitHub's later news is about the same as its earlier news."""
+    keys = _ABOUT.get(str(later.get("event")))
+    wanted = ("event", "repository", *(keys or ()))
+    return keys is not None and all(later.get(key) is not None and later.get(key) == earlier.get(key) for key in wanted)
 
 
 def lapse(polarity: Polarity) -> ExpectationStatus:

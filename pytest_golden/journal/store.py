@@ -19,13 +19,14 @@ from pytest_golden.errors import SettingsError
 from pytest_golden.journal import assessment_store
 from pytest_golden.journal.hints import list_anchors, rank, write_shape
 from pytest_golden.journal.model import ExpectationStatus, ImmediateResult, Polarity, RoutedBy
-from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, settle
+from pytest_golden.journal.rules import CORRECTS, DEFAULT_RULES, Counts, Rules, settle
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.settings import NO_STORE, find_manifest_above
 from pytest_golden.storage.columns import from_ms, to_ms
 from pytest_golden.storage.folder import STATE_FOLDER, STORE_NAME
 from pytest_golden.storage.schema import entries, entry_history, expectations, signals
 from pytest_golden.storage.statements import Prepared, Question, ask
+from pytest_golden.trajectory.vocabulary import freeze_mapping
 from pytest_golden.values.checking import check_time
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ _ROUTE_SIGNAL = Prepared(
     update(signals).where(signals.c.id == bindparam("the_signal")),
     *("entry_id", "expectation_id", "routed_by", "routing", *_ROUTED),
 )
+_LEAVE_EXPECTATION = Prepared(update(signals).where(signals.c.id == bindparam("the_signal")), "expectation_id")
 _FIND_ENTRY = Prepared(select(entries.c.number).where(entries.c.id == bindparam("the_entry")))
 _SETTLE_EXPECTATION = Prepared(
     update(expectations).where(expectations.c.number == bindparam("the_expectation")),
@@ -224,6 +226,47 @@ def take_signal(
         )
         assessment_store.write_standing(connection, standing, counts, change, rules)
     return replace(signal, expectation_id=row["expectation_id"], routed_by=received.routed_by)
+
+
+def correct(
+    connection: Connection,
+    signal: Signal,
+    earlier: Signal,
+    answered: Sequence[tuple[str, str]],
+    received: Received,
+    *,
+    rules: Rules = DEFAULT_RULES,
+) -> Signal:
+    """Record a signal that takes back what an earlier one said: the expectations that it has answered are met.
+
+    `answered` are the entries with these expectations; the first one is the earlier signal's own and keeps the new one.
+    """
+    timestamp = to_ms(signal.created_at)
+    (entry_id, expectation_id), *_ = answered
+    signal = replace(signal, entry_id=entry_id, data=freeze_mapping("data", {**signal.data, CORRECTS: earlier.id}))
+    columns = assessment_store.write_columns(signal, assessment_store.SIGNAL_COLUMNS)
+    known = {name: getattr(received, name) for name in _RECEIVED}
+    place = {"expectation_id": expectation_id, "routed_by": RoutedBy.MATCH_HINT.value, "is_late": False}
+    for number, (of_entry, of_expectation) in enumerate(answered):
+        standing = assessment_store.get_standing(connection, of_entry, of_expectation)
+        if number == 0:
+            row = {**columns, "data": signal.data, **known, **place, "agent_id": standing.agent_id}
+            _INSERT_SIGNAL.leave(connection, row)
+            _LEAVE_EXPECTATION.leave(connection, {"the_signal": earlier.id, "expectation_id": None})
+        met = {"status": ExpectationStatus.MET.value, "resolved_by": signal.id}
+        at = max(timestamp, standing.expectation_created_at)
+        _SETTLE_EXPECTATION.leave(
+            connection, {"the_expectation": standing.expectation_number, **met, "resolved_at": at}
+        )
+        counts = assessment_store.read_counts(standing)
+        counts = counts.moved(ExpectationStatus.UNMET, ExpectationStatus.MET, critical=standing.critical)
+        if number == 0:
+            counts = counts.corrected(earlier.signal_type).received(signal.signal_type)
+        cause = _tell_cause(signal, standing, ExpectationStatus.MET)
+        details = {"signal": signal.id, CORRECTS: earlier.id}
+        change = assessment_store.Change(signal.source, timestamp, signal.summary, details, cause)
+        assessment_store.write_standing(connection, standing, counts, change, rules)
+    return replace(signal, expectation_id=expectation_id, routed_by=RoutedBy.MATCH_HINT)
 
 
 def answer_also(

@@ -160,8 +160,8 @@ signals = sa.Table(
     sa.Index(None, "content_digest"),
     sa.Index("ix_signals_orphans", "routed_by", "created_at", "number", sqlite_where=sa.text("routed_by = 'orphan'")),
     sa.Index(
-        *("ix_signals_words", "created_at", "number"),
-        sqlite_where=sa.text("signal_type = 'neutral' AND source IN ('github', 'human')"),
+        *("ix_signals_neutral", "source", "created_at", "number"),
+        sqlite_where=sa.text("signal_type = 'neutral'"),
     ),
     sa.Index(None, "routed_by", "number"),
     sa.Index("ix_signals_agent", "agent_id", "routed_by", "number", sqlite_where=sa.text("agent_id IS NOT NULL")),

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.journal.assessment_store import MOST_OF_CAUSE, NOTES
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
-from pytest_golden.journal.rules import DEFAULT_RULES, Counts, Rules, assess, describe_assessment
+from pytest_golden.journal.rules import CORRECTS, DEFAULT_RULES, GITHUB, Counts, Rules, assess, describe_assessment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -92,10 +93,13 @@ def count(copy: Copy) -> Counts:
     """Count what an entry is assessed from."""
     statuses = Counter(row["status"] for row in copy.expectations)
     turned = {row["id"] for row in copy.expectations if row["polarity"] == Polarity.NEGATIVE}
+    taken_back = _list_corrected(copy.signals)
     received = Counter(
         row["signal_type"]
         for row in copy.signals
-        if not row["is_late"] and not (row["signal_type"] == SignalType.POSITIVE and row["expectation_id"] in turned)
+        if row["id"] not in taken_back
+        and not row["is_late"]
+        and not (row["signal_type"] == SignalType.POSITIVE and row["expectation_id"] in turned)
     )
     word = copy.entry["human_word"]
     return Counts(
@@ -106,6 +110,13 @@ def count(copy: Copy) -> Counts:
         correction=received[SignalType.CORRECTION],
         human_word=None if word is None else Assessment(word),
         immediate_result=ImmediateResult(copy.entry["immediate_result"]),
+    )
+
+
+def _list_corrected(signals: Iterable[Row]) -> frozenset[str]:
+    """Return the ids of the signals that later ones have corrected."""
+    return frozenset(
+        str(row["data"][CORRECTS]) for row in signals if row["source"] == GITHUB and (row["data"] or {}).get(CORRECTS)
     )
 
 
@@ -176,9 +187,10 @@ def _fold(copy: Copy, rules: Rules) -> Copy:
 
 
 def _join(one: Copy, other: Copy) -> Copy:
-    expectations = _unite(one.expectations, other.expectations, _join_expectations)
-    resolvers = {row["id"]: row["resolved_by"] for row in expectations}
     signals = _keep_one_effect(_unite(one.signals, other.signals, _join_signals))
+    joins = partial(_join_expectations, corrected=_list_corrected(signals))
+    expectations = _unite(one.expectations, other.expectations, joins)
+    resolvers = {row["id"]: row["resolved_by"] for row in expectations}
     return Copy(
         _join_entries(one, other),
         expectations,
@@ -229,11 +241,13 @@ def _find_last(copy: Copy, fits: Callable[[Row], bool]) -> int:
     return max((record["changed_at"] for record in copy.history if fits(record)), default=_NEVER)
 
 
-def _join_expectations(left: Row, right: Row) -> Row:
-    """Join two states of an expectation: the earliest answer counts."""
+def _join_expectations(left: Row, right: Row, corrected: Collection[str]) -> Row:
+    """Join two states of an expectation: the earliest answer counts that was not corrected."""
     _refuse_other("expectation", left, right, _FIXED_OF_EXPECTATION)
     answers = [row for row in (left, right) if row["status"] != ExpectationStatus.OPEN]
-    return min(answers, key=lambda row: [row[name] for name in _RESOLUTION], default=left)
+    return min(
+        answers, key=lambda row: [row["resolved_by"] in corrected, *(row[name] for name in _RESOLUTION)], default=left
+    )
 
 
 def _join_signals(left: Row, right: Row) -> Row:

@@ -62,6 +62,87 @@ def test_rerun_of_a_check_is_heard_again(journal: Journal) -> None:
     assert {journal.get(entry.id).assessment for entry in entries} == {"success"}
 
 
+@pytest.mark.parametrize(
+    ("event", "bad", "good", "other"),
+    [
+        (
+            "check_run",
+            github.check_run(conclusion="failure"),
+            github.check_run(id=99),
+            github.check_run(id=98, name="lint"),
+        ),
+        (
+            "workflow_run",
+            github.workflow_run(conclusion="failure"),
+            github.workflow_run(run_attempt=2),
+            github.workflow_run(id=5, head_sha="e" * 40),
+        ),
+        ("pull_request", github.closed(merged=False), github.closed(merged=True), None),
+        (
+            "pull_request_review",
+            github.review("changes_requested"),
+            github.review(id=2),
+            github.review(id=3, user=github.user("bob", 9)),
+        ),
+        ("status", github.status("failure"), github.status(id=2), github.status(id=3, context="ci/other")),
+    ],
+)
+def test_later_news_about_the_same_corrects_what_was_bad(
+    journal: Journal, event: str, bad: dict[str, Any], good: dict[str, Any], other: dict[str, Any] | None
+) -> None:
+    hint = {"source": "github", "event": event}
+    first, second = (expect(journal, **hint) for _ in range(2))
+    red = journal.add_signal(**heard(event, bad))
+    if other is not None:
+        # News about another thing takes nothing back.
+        journal.add_signal(**heard(event, other))
+    assert {journal.get(one.id).assessment for one in (first, second)} == {"failure"}
+    green = journal.add_signal(**heard(event, good))
+    for entry in map(journal.get, (first.id, second.id)):
+        assert (entry.assessment, entry.expectations[0].status) == ("success", "met")
+        assert entry.expectations[0].resolved_by == green.id
+        assert entry.history[-1].details["corrects"] == red.id
+    assert (green.entry_id, green.data["corrects"]) == (second.id, red.id)
+    taken = [one for one in journal.explain_routing(green.id).candidates if one.taken]
+    assert [one.reason for one in taken] == [f"it corrects signal {red.id}, which was about the same"] * 2
+    assert journal.add_signal(**heard(event, good)).id == green.id
+    # Bad news after that is bad news again.
+    journal.add_signal(**heard(event, {**bad, **({"id": 77} if event == "status" else {})}) | {"external_id": "again"})
+    assert "failure" in {journal.get(one.id).assessment for one in (first, second)}
+
+
+def test_what_was_critical_or_late_or_said_by_others_is_corrected_as_little_as_it_should(
+    journal: Journal, clock: Clock
+) -> None:
+    begun = journal.log_intent("count", agent_id="builder")
+    wish = {
+        "description": "tests",
+        "match_hint": {"pr": 42, "name": "unit tests"},
+        "critical": True,
+        "expires_minutes": 5,
+    }
+    journal.log_outcome(
+        begun.id, "success", expectations=[wish, {"description": "read", "match_hint": {"source": "mail"}}]
+    )
+    journal.add_signal(**heard("check_run", github.check_run(conclusion="failure")))
+    # Others than GitHub correct nothing, whatever they call themselves.
+    facts = heard("check_run", github.check_run())["data"]
+    assert journal.add_signal("ci", "positive", "green", data=facts).routed_by == "orphan"
+    assert journal.get(begun.id).assessment == "failure"
+    journal.add_signal(**heard("check_run", github.check_run(id=99)))
+    # What has closed stays so while something is open, and then follows from all.
+    assert journal.get(begun.id).assessment == "failure"
+    journal.add_signal("mail", "positive", "read")
+    assert journal.get(begun.id).assessment == "success"
+    clock.move(seconds=1)
+    late = journal.log_intent("count again", agent_id="builder")
+    journal.log_outcome(late.id, "success", expectations=[wish])
+    journal.add_signal(**heard("check_run", github.check_run(id=5, conclusion="failure")))
+    clock.move(minutes=5)
+    journal.add_signal(**heard("check_run", github.check_run(id=6)))
+    assert journal.get(late.id).assessment == "failure"
+
+
 def test_fork_does_not_answer_for_our_branch(journal: Journal) -> None:
     entry = expect(journal, source="github", branch="main")
     run = github.workflow_run(head_branch="main", head_repository=github.FORK, pull_requests=[])

@@ -12,6 +12,7 @@ from pytest_golden.errors import JournalError
 from pytest_golden.journal.service import Journal
 from pytest_golden.journal.transfer import lines as files
 from pytest_golden.storage.store import Store
+from tests.journal.outside import github_payloads as github
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -199,6 +200,23 @@ def test_a_merge_that_changes_an_assessment_is_in_the_history(journal: Journal, 
     file.seek(0)
     assert not journal.import_(file).is_change
     assert [one.who for one in journal.get(entry.id).history] == ["a", "merge", "ada"]
+
+
+def test_a_correction_counts_in_every_copy(journal: Journal, other: Journal, clock: Clock) -> None:
+    entry = journal.log_intent("x", agent_id="a")
+    wish = {"description": "it is green", "match_hint": {"source": "github", "pr": 42}, "critical": True}
+    journal.log_outcome(entry.id, "success", expectations=[wish])
+    journal.add_signal(**github.heard("check_run", github.check_run(conclusion="failure")))
+    copy_into(other, journal)
+    assert other.get(entry.id).assessment == "failure"
+    clock.move(seconds=1)
+    green = journal.add_signal(**github.heard("check_run", github.check_run(id=99)))
+    for target, source in ((other, journal), (journal, other), (other, journal)):
+        copy_into(target, source)
+        kept = target.get(entry.id)
+        assert (kept.assessment, kept.expectations[0].status) == ("success", "met")
+        assert kept.expectations[0].resolved_by == green.id
+    assert not other.import_(exported(journal)).is_change
 
 
 def test_a_failure_by_a_merge_says_why(journal: Journal, other: Journal, clock: Clock) -> None:
