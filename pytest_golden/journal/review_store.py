@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Count = Sequence[Any]
 
 _IS_OPEN = expectations.c.status == literal_column("'open'")
+_MOST_NEUTRAL = 2_000
 _IS_ORPHAN = signals.c.routed_by == literal_column("'orphan'")
 _DAY_MS = 86_400_000
 _LISTED_SIGNAL = (*(signals.c[name] for name in SIGNAL_COLUMNS), signals.c.number, signals.c.agent_id)
@@ -200,13 +201,16 @@ def list_orphans(connection: Connection, *, limit: int) -> tuple[Signal, ...]:
 def list_unread_words(connection: Connection, *, since: int, limit: int) -> tuple[Signal, ...]:
     """Return what people said at this timestamp or later that decided nothing, of entries that no person has judged."""
     # A literal, so that the database can use the index of neutral signals.
-    is_word = and_(signals.c.signal_type == literal_column("'neutral'"), signals.c.source.in_((GITHUB, HUMAN)))
+    is_neutral = and_(signals.c.signal_type == literal_column("'neutral'"), signals.c.source.in_((GITHUB, HUMAN)))
+    newest_first = (signals.c.created_at.desc(), signals.c.number.desc())
+    # Most neutral signals may be of checks that were skipped: only the newest are looked at.
+    newest = select(signals.c.number).where(is_neutral, signals.c.created_at >= since).order_by(*newest_first)
     is_said = or_(*(signals.c.data["event"].as_string() == event for event in COMMENTS), signals.c.source == HUMAN)
     chosen = (
         select(*_LISTED_SIGNAL)
         .join(entries, entries.c.id == signals.c.entry_id)
-        .where(is_word, is_said, entries.c.human_word.is_(None), signals.c.created_at >= since)
-        .order_by(signals.c.created_at.desc(), signals.c.number.desc())
+        .where(signals.c.number.in_(newest.limit(_MOST_NEUTRAL)), is_said, entries.c.human_word.is_(None))
+        .order_by(*newest_first)
     )
     return tuple(map(read_signal, connection.execute(chosen.limit(limit))))
 

@@ -26,8 +26,10 @@ SYSTEM = "system"
 RESERVED_SOURCES = frozenset({HUMAN, "person", GITHUB, CHECK, "golden", SYSTEM})
 #: Sources of what people say: here, or with a signed comment on GitHub.
 PEOPLE = frozenset({HUMAN, GITHUB})
-#: In a signal's data, the id of the earlier signal that it corrects.
+#: In a signal's data and in the history's record of a correction, the id of the earlier signal that is corrected.
 CORRECTS = "corrects"
+#: Such a record in the history.
+CORRECTION = "correction"
 # What an event of GitHub is about: a later one about the same may say otherwise, as a check that was run again.
 _ABOUT = {
     **dict.fromkeys(("check_run", "check_suite", "workflow_run", "status", "deployment_status"), ("name", "sha")),

@@ -19,7 +19,7 @@ from pytest_golden.errors import SettingsError
 from pytest_golden.journal import assessment_store
 from pytest_golden.journal.hints import list_anchors, rank, write_shape
 from pytest_golden.journal.model import ExpectationStatus, ImmediateResult, Polarity, RoutedBy
-from pytest_golden.journal.rules import CORRECTS, DEFAULT_RULES, Counts, Rules, settle
+from pytest_golden.journal.rules import CORRECTION, CORRECTS, DEFAULT_RULES, Counts, Rules, settle
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.settings import NO_STORE, find_manifest_above
 from pytest_golden.storage.columns import from_ms, to_ms
@@ -265,6 +265,9 @@ def correct(
         cause = _tell_cause(signal, standing, ExpectationStatus.MET)
         details = {"signal": signal.id, CORRECTS: earlier.id}
         change = assessment_store.Change(signal.source, timestamp, signal.summary, details, cause)
+        # In each entry's own history, since a copy of it must know without the others.
+        now = max(timestamp, standing.updated_at)
+        assessment_store.add_history(connection, of_entry, CORRECTION, change._replace(timestamp=now))
         assessment_store.write_standing(connection, standing, counts, change, rules)
     return replace(signal, expectation_id=expectation_id, routed_by=RoutedBy.MATCH_HINT)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.journal.assessment_store import MOST_OF_CAUSE, NOTES
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, Polarity, SignalType
-from pytest_golden.journal.rules import CORRECTS, DEFAULT_RULES, GITHUB, Counts, Rules, assess, describe_assessment
+from pytest_golden.journal.rules import CORRECTION, CORRECTS, DEFAULT_RULES, Counts, Rules, assess, describe_assessment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -93,7 +93,7 @@ def count(copy: Copy) -> Counts:
     """Count what an entry is assessed from."""
     statuses = Counter(row["status"] for row in copy.expectations)
     turned = {row["id"] for row in copy.expectations if row["polarity"] == Polarity.NEGATIVE}
-    taken_back = _list_corrected(copy.signals)
+    taken_back = _list_corrected(copy.history)
     received = Counter(
         row["signal_type"]
         for row in copy.signals
@@ -113,11 +113,14 @@ def count(copy: Copy) -> Counts:
     )
 
 
-def _list_corrected(signals: Iterable[Row]) -> frozenset[str]:
+def _list_corrected(history: Iterable[Row]) -> frozenset[str]:
     """Return the ids of the signals that later ones have corrected."""
-    return frozenset(
-        str(row["data"][CORRECTS]) for row in signals if row["source"] == GITHUB and (row["data"] or {}).get(CORRECTS)
-    )
+    return frozenset(str(row["details"][CORRECTS]) for row in history if _is_correction(row))
+
+
+def _is_correction(record: Row) -> bool:
+    details = record["details"]
+    return bool(record["what"] == CORRECTION and isinstance(details, dict) and CORRECTS in details)
 
 
 def _take_back(copy: Copy) -> Copy:
@@ -188,7 +191,7 @@ def _fold(copy: Copy, rules: Rules) -> Copy:
 
 def _join(one: Copy, other: Copy) -> Copy:
     signals = _keep_one_effect(_unite(one.signals, other.signals, _join_signals))
-    joins = partial(_join_expectations, corrected=_list_corrected(signals))
+    joins = partial(_join_expectations, corrected=_list_corrected((*one.history, *other.history)))
     expectations = _unite(one.expectations, other.expectations, joins)
     resolvers = {row["id"]: row["resolved_by"] for row in expectations}
     return Copy(

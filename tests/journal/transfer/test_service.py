@@ -203,19 +203,21 @@ def test_a_merge_that_changes_an_assessment_is_in_the_history(journal: Journal, 
 
 
 def test_a_correction_counts_in_every_copy(journal: Journal, other: Journal, clock: Clock) -> None:
-    entry = journal.log_intent("x", agent_id="a")
     wish = {"description": "it is green", "match_hint": {"source": "github", "pr": 42}, "critical": True}
-    journal.log_outcome(entry.id, "success", expectations=[wish])
+    # The signals are with the newer attempt alone.
+    attempts = [journal.log_intent("x", agent_id="a") for _ in range(2)]
+    for attempt in attempts:
+        journal.log_outcome(attempt.id, "success", expectations=[wish])
     journal.add_signal(**github.heard("check_run", github.check_run(conclusion="failure")))
     copy_into(other, journal)
-    assert other.get(entry.id).assessment == "failure"
+    assert {other.get(one.id).assessment for one in attempts} == {"failure"}
     clock.move(seconds=1)
     green = journal.add_signal(**github.heard("check_run", github.check_run(id=99)))
     for target, source in ((other, journal), (journal, other), (other, journal)):
         copy_into(target, source)
-        kept = target.get(entry.id)
-        assert (kept.assessment, kept.expectations[0].status) == ("success", "met")
-        assert kept.expectations[0].resolved_by == green.id
+        for kept in (target.get(one.id) for one in attempts):
+            assert (kept.assessment, kept.expectations[0].status) == ("success", "met")
+            assert kept.expectations[0].resolved_by == green.id
     assert not other.import_(exported(journal)).is_change
 
 
