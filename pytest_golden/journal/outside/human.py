@@ -177,6 +177,7 @@ _VERBS = {
     "should": ("should",),
 }
 _PAST = {**dict.fromkeys(("was", "were"), ("is",)), **dict.fromkeys(("wasnt", "werent"), ("is", "not"))}
+_VERBS_AND_PAST = _VERBS | _PAST
 # Verbs before which "it" may be left out.
 _UNDERSTOOD = frozenset({"looks", "works", "worked", "fails", "crashes", "breaks", "makes", "does", "doesnt", "didnt"})
 _YES = frozenset({"yes", "yep", "yeah", "ok", "okay", "thanks", "thx"})
@@ -419,9 +420,8 @@ def about_it(words: Words) -> Words:
     words = (*_CONTRACTIONS.get(words[0], words[:1]), *words[1:])
     if words[0] in _UNDERSTOOD:
         words = ("it", *words)
-    verbs = _VERBS | _PAST
-    if words[0] in _SUBJECTS and words[1:2] and words[1] in verbs:
-        return ("it", *verbs[words[1]], *words[2:])
+    if words[0] in _SUBJECTS and words[1:2] and words[1] in _VERBS_AND_PAST:
+        return ("it", *_VERBS_AND_PAST[words[1]], *words[2:])
     if words[0] in _ARTICLES:
         for place in range(2, min(len(words), _LONGEST_SUBJECT + 1)):
             if words[place] in _VERBS and _EARLIER.isdisjoint(words[1:place]):

@@ -75,6 +75,7 @@ def seed_ill(folder: Path, *kinds: Ill) -> tuple[str, ...]:
         "/signals",
         "/agents",
         "/waiting",
+        "/cycles",
         "/plans",
     ]
     with Store.open(folder / ".golden" / "golden.db") as store:
@@ -84,6 +85,7 @@ def seed_ill(folder: Path, *kinds: Ill) -> tuple[str, ...]:
             kept = _without_refused(ill)
             addresses += _log(services, kept)
             _learn(services, kept)
+            addresses.append(f"/cycles/{_cycle(services, kept)}")
         learned = services.learned.list_lessons(filter="all").items
         addresses += [f"/lessons/{one.kept.skill.id}" for one in learned]
         addresses += [f"/plans/{one.memory.key}" for one in services.learned.list_plans().items]
@@ -223,6 +225,22 @@ def _log(services: Services, ill: Ill) -> list[str]:
     journal.log_outcome(child.id, "failure", None, expectations=[{"description": ill("open")}])
     timeline = "/journal?" + urlencode({"agent": agent, "type": name("type")})
     return [timeline, f"/journal/{entry.id}", f"/journal/{child.id}", *(f"/signals/{one.id}" for one in signals)]
+
+
+def _cycle(services: Services, ill: Ill) -> str:
+    """Record a cycle as a command that was talked into anything leaves it; give its entry."""
+    entry = services.journal.log_intent(ill("task"), "cycle", agent_id="golden", session_key=_as_name(ill)("cycle"))
+    step = {"step": "review", "status": "done", "reason": ill("approved"), "seconds": 2}
+    note = {
+        "branch": "golden/cycle-1",
+        "verdict": "flagged",
+        "steps": [step],
+        "weakened_floor": [{"message": ill("weaker")}],
+        "warnings": [ill("warning")],
+    }
+    wish = {"description": ill("passes"), "match_hint": {"source": "golden", "project": "orders"}}
+    services.journal.log_outcome(entry.id, "failure", ill("FAILURE"), actions=[note], expectations=[wish])
+    return entry.id
 
 
 def _learn(services: Services, ill: Ill) -> None:
