@@ -377,6 +377,10 @@ def _show_sync(console: Console, report: SyncReport, entries: list[JournalEntry 
     for signal, entry in zip(report.signals, entries, strict=True):
         console.print(styled(f"{signal.signal_type}: {signal.summary}", _STYLES.get(signal.signal_type, "")))
         print_indented(console, _describe_signal(signal, entry), 2)
+    if not report.asked:
+        told = "no open expectation waits for a pull request, a commit or a branch of it: nothing was asked"
+        console.print(styled(f"{told}; --pr N asks about one"))
+        return
     left = "" if report.left is None else f"; {report.left:,} requests are left of GitHub's limit"
     asked = f"{count_of(report.asked, 'page')} asked for, {report.unchanged} unchanged"
     console.print(styled(f"{count_of(len(report.signals), 'new signal')}; {asked}{left}"))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Golden, GoldenProcess
 
 
+_SYNC = ("journal", "sync", "github", "--repo", "octo/shop", "--as-person")
 MOMENT = datetime(2026, 3, 1, 12, 30, 59, tzinfo=UTC)
 
 
@@ -514,19 +515,19 @@ def fake_github() -> Iterator[FakeGitHub]:
 
 def test_github_is_asked_for_what_is_expected(golden: Golden, fake_github: FakeGitHub, folder: Path) -> None:
     put(fake_github)
+    assert "nothing was asked; --pr N asks about one" in golden(*_SYNC).out
     entry = golden("journal", "log-intent", "open #42", "--agent", "builder").out.strip()
     wish = {"description": "tests pass", "match_hint": {"source": "github", "pr": 42, "name": "unit tests"}}
     golden("journal", "log-outcome", entry, "success", "--expect", json.dumps(wish))
-    sync = ("journal", "sync", "github", "--repo", "octo/shop", "--as-person")
-    shown = golden(*sync)
+    shown = golden(*_SYNC)
     assert "check unit tests: failure" in shown.out
     assert f"by match hint to {entry}, now failure; unmet: tests pass" in shown.out
     assert "5 new signals; 6 pages asked for, 0 unchanged; 4,990 requests are left of GitHub's limit" in shown.out
     assert (folder / ".golden" / "github.json").is_file()
-    again = golden(*sync, "--pr", "42", "--json").json
+    again = golden(*_SYNC, "--pr", "42", "--json").json
     assert (again["asked"], again["unchanged"], again["signals"]) == (6, 5, [])
     # Another store knows nothing yet.
-    other = golden(*sync, "--pr", "42", "--store", str(folder / "other.db"), "--json").json
+    other = golden(*_SYNC, "--pr", "42", "--store", str(folder / "other.db"), "--json").json
     assert len(other["signals"]) == 5
 
 
