@@ -219,6 +219,7 @@ class GitHubSync:
         path = f"pulls/{number}"
         found = self._get(path, always=True)
         if found is None:
+            self._sync_issue(number)
             return
         around = {"number": number, "pull_request": found}
         self._learn_repository(found)
@@ -231,12 +232,21 @@ class GitHubSync:
                 "pull_request_review",
                 {**around, "action": "dismissed" if is_dismissed else "submitted", "review": review},
             )
-        for comment in self._list(f"issues/{number}/comments"):
-            self._hear("issue_comment", {"action": "created", "issue": issue, "comment": comment})
+        self._sync_comments(number, issue)
         for comment in self._list(f"{path}/comments"):
             self._hear("pull_request_review_comment", {**around, "action": "created", "comment": comment})
         if sha := text_at(found, "head", "sha"):
             self._sync_ref(sha, found)
+
+    def _sync_issue(self, number: int) -> None:
+        """Read the comments on what is no pull request; a repository that is not shown at all is told."""
+        if self._known.repository is None:
+            self._learn_repository({"base": {"repo": self._get("", always=True)}})
+        self._sync_comments(number, {"number": number})
+
+    def _sync_comments(self, number: int, issue: dict[str, Any]) -> None:
+        for comment in self._list(f"issues/{number}/comments"):
+            self._hear("issue_comment", {"action": "created", "issue": issue, "comment": comment})
 
     def _find_closer(self, number: int, found: dict[str, Any]) -> Any:
         """Return who closed a pull request: a stranger who closes their own decides nothing."""

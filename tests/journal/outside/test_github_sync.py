@@ -112,6 +112,19 @@ def test_a_commit_and_a_branch_are_asked_about_by_name(journal: Journal, server:
     assert journal.get(by_branch).assessment == "success"
 
 
+def test_a_number_may_be_an_issues_and_a_repository_that_is_not_shown_is_told(
+    journal: Journal, server: FakeGitHub
+) -> None:
+    entry = expect(journal, issue=7)
+    with pytest.raises(JournalError, match=r"GitHub does not show octo/shop \(Not Found\)"):
+        sync(journal, server)
+    server.pages[f"repos/{REPOSITORY}"] = {"id": 4711}
+    server.pages[f"repos/{REPOSITORY}/issues/7/comments"] = [github.comment("This is wrong")["comment"]]
+    report = sync(journal, server)
+    assert [(one.signal_type, one.data["issue"], one.data["pr"]) for one in report.signals] == [("correction", 7, None)]
+    assert journal.get(entry).assessment == "failure"
+
+
 def test_a_stranger_who_closes_their_own_decides_nothing(journal: Journal, server: FakeGitHub) -> None:
     closed = {"closed_at": "2026-03-01T13:00:00Z", "merged": False, "author_association": "NONE"}
     put(server, 42, **closed)
