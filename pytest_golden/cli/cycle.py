@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 import sys
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli import options
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import argparse
 
     from rich.console import Console
+    from rich.text import Text
 
     from pytest_golden.cycle.model import CycleEvent
     from pytest_golden.cycle.past_cycles import PastCycle
@@ -127,7 +129,7 @@ def _list(console: Console, cycles: tuple[PastCycle, ...]) -> None:
         return
     rows = [
         (
-            styled(one.verdict or "not ended", _STYLES.get(CycleVerdict(one.verdict or "none"), "bold")),
+            _style_verdict(one.verdict or "not ended", one),
             show_local(one.started_at),
             one.task,
             f"{one.branch} ({one.branch_state})" if one.branch_state != "gone" else "-",
@@ -137,11 +139,15 @@ def _list(console: Console, cycles: tuple[PastCycle, ...]) -> None:
     print_listing(console, ("verdict", "began", "task", "branch"), rows, whole=("verdict", "began"))
 
 
+def _style_verdict(text: str, cycle: PastCycle) -> Text:
+    # A journal that was brought in may hold any word.
+    style = next((style for verdict, style in _STYLES.items() if verdict == cycle.verdict), "bold")
+    return styled(text, style)
+
+
 def _show_one(console: Console, cycle: PastCycle, changes: str) -> None:
-    console.print(styled(f"{cycle.task}", "bold"))
-    console.print(
-        styled(cycle.result or "it has not ended", _STYLES.get(CycleVerdict(cycle.verdict or "none"), "bold"))
-    )
+    console.print(styled(cycle.task, "bold"))
+    console.print(_style_verdict(cycle.result or "it has not ended", cycle))
     ended = "" if cycle.ended_at is None else f", ended {show_local(cycle.ended_at)}"
     console.print(styled(f"{cycle.cycle_id}: began {show_local(cycle.started_at)}{ended}; entry {cycle.entry_id}"))
     if cycle.why and cycle.verdict != CycleVerdict.VERIFIED:
@@ -169,9 +175,9 @@ def _show_branch(console: Console, cycle: PastCycle) -> None:
         return
     console.print(styled(f"its branch {cycle.branch} ({str(cycle.commit)[:12]}) is {cycle.branch_state}"))
     if cycle.branch_state == "open":
-        console.print(styled(f"  git diff HEAD...{cycle.branch}", "dim"))
+        console.print(styled(f"  git diff {quote(f'HEAD...{cycle.branch}')}", "dim"))
         if cycle.verdict == CycleVerdict.VERIFIED:
-            console.print(styled(f"  git merge {cycle.branch}", "dim"))
+            console.print(styled(f"  git merge {quote(cycle.branch)}", "dim"))
 
 
 def _read_limits(arguments: argparse.Namespace) -> dict[str, Any]:

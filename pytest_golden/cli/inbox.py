@@ -1,7 +1,7 @@
 """`golden inbox`: show what waits for a person, each with the command that deals with it. It changes nothing.
 
-These wait: outputs that red runs kept, failures of agents that nobody has judged (of the last 14 days), news that found no entry, intents
-without an outcome for a day, lessons to be approved, quarantines that end within 14 days, and weaker floors that were accepted this week.
+These wait: outputs that red runs kept, failures of agents that nobody has judged (of the last 14 days), words of people that decided nothing, news that found no entry,
+branches of cycles, intents without an outcome for a day, lessons to be approved, quarantines that end within 14 days, and weaker floors that were accepted this week.
 The words of lessons that wait are for people: at a terminal, or with --as-person.
 
 exit code: 0 done, even if nothing waits; 2 bad input.

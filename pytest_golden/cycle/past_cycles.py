@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.journal.model import JournalEntry
     from pytest_golden.journal.service import Journal
+
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +82,12 @@ def describe_changes(checkout: Path, cycle: PastCycle) -> str:
     """Return what the cycle changed, as `git diff --stat` shows it; "" if git has nothing of it any more."""
     if cycle.commit is None:
         return ""
+    # What is no commit's name could be an option of git.
+    base = cycle.base if cycle.base and _COMMIT.fullmatch(cycle.base) else "HEAD"
     try:
-        return run_git(checkout, "diff", "--stat=100", f"{cycle.base or 'HEAD'}...{cycle.commit}", "--").stdout.rstrip()
+        return run_git(
+            checkout, "diff", "--no-ext-diff", "--stat=100", f"{base}...{cycle.commit}", "--"
+        ).stdout.rstrip()
     except GoldenError:
         return ""
 
@@ -115,7 +122,7 @@ def _read_cycle(entry: JournalEntry, branches: Mapping[str, tuple[str, bool]]) -
         branch=branch,
         branch_state="gone" if commit is None else "merged" if is_merged else "open",
         commit=commit,
-        base=note.get("base"),
+        base=None if note.get("base") is None else str(note["base"]),
         steps=_list_mappings(note.get("steps")),
         why=entry.assessment_notes,
         projects=tuple(

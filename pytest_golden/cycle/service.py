@@ -132,7 +132,8 @@ class CommandCycle:
                 "the cycle's commands hold secrets, which are not kept: give --improve and --review again"
             )
         notes |= {"improve": self.improve or notes["improve"], "review": self.review or notes["review"]}
-        notes["hooks"] = {**notes.get("hooks", {}), **self.hooks}
+        # Commands that were stored without their secrets are not run.
+        notes["hooks"] = {**({} if notes["has_secrets"] else notes.get("hooks", {})), **self.hooks}
         notes["limits"] = {**notes["limits"], **self.limits}
         return self._walk(read_base_floor(checkout, notes["base"], self.manifest), notes, cycle_id)
 

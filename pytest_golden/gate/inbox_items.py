@@ -152,7 +152,7 @@ def _list_of_journal(store: Store, now: datetime) -> Iterator[InboxItem]:
         detail = _cut(entry.assessment_notes or "")
         yield InboxItem("failure", entry.id, entry.agent_id, _cut(entry.intent), detail, entry.updated_at, action)
     for signal in words:
-        action = f'golden journal assess {signal.entry_id} success|failure --notes "..."'
+        action = f"golden journal show {signal.entry_id}"
         who = str(signal.data.get("author") or signal.source)
         yield InboxItem("words", signal.id, who, _cut(signal.summary), "", signal.created_at, action)
     for signal in orphans:

@@ -108,21 +108,21 @@ _DUE = Prepared(
     .limit(_MOST_AT_ONCE)
 )
 _UNFINISHED = Prepared(
-    select(entries.c.id, entries.c.agent_id, entries.c.created_at)
+    select(entries.c.id, entries.c.agent_id, entries.c.created_at, entries.c.number)
     .where(
         entries.c.closed_at.is_(None),
         entries.c.immediate_result == literal_column(f"'{model.ImmediateResult.UNKNOWN}'"),
         entries.c.open_count == 0,
         entries.c.created_at <= bindparam("before", type_=BigInteger()),
+        entries.c.number > bindparam("after", type_=BigInteger()),
     )
     .order_by(entries.c.number)
+    .limit(_MOST_AT_ONCE)
 )
 _RESOLVE = Prepared(
     update(expectations).where(expectations.c.number == bindparam("the_expectation", type_=Integer())),
     *("status", "resolved_by", "resolved_at"),
 )
-
-
 _TELL = Prepared(
     insert(signals),
     *("id", "entry_id", "expectation_id", "source", "signal_type", "summary", "external_id", "routed_by"),
@@ -328,22 +328,24 @@ def resolve_due(connection: Connection, timestamp: datetime, rules: Mapping[str,
     return len(rows), len(rows) == _MOST_AT_ONCE
 
 
-def close_unfinished(connection: Connection, timestamp: datetime, rules: Mapping[str, Rules]) -> int:
-    """Close intents without an outcome and an expectation as expired, after the time of their agents' rules; return how many."""
+def close_unfinished(connection: Connection, timestamp: datetime, rules: Mapping[str, Rules], after: int) -> int | None:
+    """Close intents without an outcome and an expectation as expired, after the time of their agents' rules.
+
+    One call looks at a limited number, those behind the number `after`, and returns where to go on; None at the end.
+    """
     limits = [one.unfinished_after for one in rules.values() if one.unfinished_after is not None]
     if not limits:
-        return 0
+        return None
     now = to_ms(timestamp)
-    names = {"before": now - round(min(limits) * 1000)}
-    closed = 0
-    for entry_id, agent_id, created_at in _UNFINISHED.run(connection, names).fetchall():
+    names = {"before": now - round(min(limits) * 1000), "after": after}
+    rows = _UNFINISHED.run(connection, names).fetchall()
+    for entry_id, agent_id, created_at, _ in rows:
         of_agent = rules_of(agent_id, rules)
         if of_agent.unfinished_after is not None and created_at <= now - of_agent.unfinished_after * 1000:
             standing = get_standing(connection, entry_id)
             change = Change(SWEEP, now, f"no outcome came within {of_agent.unfinished_after / 3600:g} h")
             write_standing(connection, standing, read_counts(standing), change, of_agent, model.Assessment.EXPIRED)
-            closed += 1
-    return closed
+    return int(rows[-1][3]) if len(rows) == _MOST_AT_ONCE else None
 
 
 def ask_for_soonest() -> Question:

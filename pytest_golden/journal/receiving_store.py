@@ -225,7 +225,8 @@ def receive(
 
 def _find_corrected(connection: Connection, signal: Signal, found: Route) -> tuple[Signal, list[Candidate]] | None:
     """Find GitHub's earlier bad news about the same, which this good news takes back, and the expectations that it has answered."""
-    if signal.source != GITHUB or signal.signal_type is not SignalType.POSITIVE or found.taken is not None:
+    is_good = signal.source == GITHUB and signal.signal_type is SignalType.POSITIVE
+    if not is_good or signal.entry_id is not None or found.taken is not None:
         return None
     known = []
     for one in sorted(found.unmet, key=lambda one: one.number, reverse=True):

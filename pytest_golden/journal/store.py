@@ -128,9 +128,10 @@ class SweptStore:
             StorageError: it cannot be written.
         """
         timestamp = self.now()
-        if any(one.unfinished_after is not None for one in self.rules.values()):
+        after: int | None = 0 if any(one.unfinished_after is not None for one in self.rules.values()) else None
+        while after is not None:
             with self.store.write() as connection:
-                assessment_store.close_unfinished(connection, timestamp, self.rules)
+                after = assessment_store.close_unfinished(connection, timestamp, self.rules, after)
         count, is_more = 0, True
         while is_more:
             with self.store.write() as connection:

@@ -441,3 +441,17 @@ def test_a_command_is_told_a_verdict_and_changes_none(repository: Repository, go
     assert "WARNING: the command of --on-flagged ended with exit code 7" in bad.err
     empty = golden("cycle", "--improve", "true", "--review", "true", "--on-verified", " ")
     assert (empty.code, "--on-verified is empty" in empty.err) == (2, True)
+
+
+def test_a_recorded_cycle_of_odd_content_is_shown_and_gives_git_no_options(
+    repository: Repository, golden: Golden, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    repository.git("branch", "golden/cycle-1")
+    note = {"branch": "golden/cycle-1", "verdict": "odd", "base": f"--output={told}", "steps": [3, {"seconds": "x"}]}
+    entry = golden("journal", "log-intent", "mend", "--type", "cycle", "--session", "cycle_1").out.strip()
+    golden("journal", "log-outcome", entry, "partial", "--actions", json.dumps([note]))
+    assert "odd" in golden("cycle", "list").out
+    shown = golden("cycle", "show")
+    assert (shown.code, "its branch golden/cycle-1" in shown.out) == (0, True)
+    assert not list(tmp_path.glob("told*"))

@@ -21,9 +21,11 @@ from pytest_golden.journal.outside.human import (
     CONNECTIVES,
     CORRECTIONS,
     DOUBTS,
+    EXCUSES,
     INTENSIFIERS,
     IRONY,
     PRAISE,
+    PREPOSITIONS,
     THUMBS_DOWN,
     THUMBS_UP,
 )
@@ -162,7 +164,7 @@ def test_every_phrase_that_people_may_say_is_in_the_reference() -> None:
     assert first_cells(list_rows(page, "Praise")) == PRAISE
     assert first_cells(list_rows(page, "Corrections")) == CORRECTIONS
     text = page.read_text(encoding="utf-8")
-    words = "/".join((CONNECTIVES, DOUBTS, INTENSIFIERS)).split("/")
+    words = "/".join((CONNECTIVES, DOUBTS, EXCUSES, INTENSIFIERS, PREPOSITIONS)).split("/")
     assert [word for word in (*words, *IRONY, *THUMBS_UP, *THUMBS_DOWN) if word not in text] == []
 
 

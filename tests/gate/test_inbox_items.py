@@ -101,7 +101,7 @@ def test_words_of_people_that_nobody_has_read_wait(store: Store) -> None:
     journal.add_signal("github", "neutral", "about what no agent did", data={**said, "pr": 99})
     (item,) = open_inbox(store, None, NOW, by_person=True).items
     assert (item.kind, item.id, item.who, item.title) == ("words", asked.id, "ann", "what about nulls?")
-    assert item.action == f'golden journal assess {entries[0].id} success|failure --notes "..."'
+    assert item.action == f"golden journal show {entries[0].id}"
     journal.assess(entries[0].id, "success", "they are dropped before", by="ann")
     assert open_inbox(store, None, NOW, by_person=True).items == ()
 

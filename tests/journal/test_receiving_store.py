@@ -356,6 +356,13 @@ def test_an_intent_that_was_left_is_closed_after_the_time_of_its_agent(store: St
     clock.move(minutes=24 * 60)
     journal.sweep()
     assert stand(journal, left["slow"]) == "expired"
+    # More than one batch, behind as many that no rule closes.
+    many = [begin(journal, agent=agent) for agent in ("never", "builder") for _ in range(501)]
+    clock.move(minutes=120)
+    journal.sweep()
+    assert [stand(journal, entry) for entry in (many[0], many[500], many[501], many[-1])] == ["open"] * 2 + [
+        "expired"
+    ] * 2
 
 
 def test_a_persons_word_stands_above_all_rules_and_the_last_one_wins(journal: Journal, clock: Clock) -> None:

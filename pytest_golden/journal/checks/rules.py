@@ -50,7 +50,9 @@ _SCHEMES = ("http", "https")
 # No shell reads the words of a command.
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _OF_A_PAGE = ("status", "path", "equals")
-_GITHUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}(#[1-9][0-9]{0,8}|@[A-Za-z0-9._/-]{1,200})")
+_GITHUB = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}[#@])[A-Za-z0-9._-]{1,100}(#[1-9][0-9]{0,8}|@[A-Za-z0-9._/-]{1,200})"
+)
 # What programs say when a name is not found or nothing can be reached.
 _WANTS_NETWORK = re.compile(
     "(?i)could not resolve|failed to resolve|name resolution|name or service not known|nodename nor servname"

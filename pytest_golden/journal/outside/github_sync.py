@@ -54,7 +54,7 @@ _SECONDS = 30.0
 _PAGE_SIZE = 100
 _MOST_PAGES = 10
 _LARGEST = 32 << 20
-_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
 _UNCHANGED, _GONE = 304, frozenset({404, 410, 422})
 _LIMITED = frozenset({403, 429})
 

@@ -163,7 +163,12 @@ def _find_cause(copy: Copy) -> str:
     for row in lost:
         answer = heard.get(row["resolved_by"])
         return ": ".join(filter(None, (row["status"], row["description"], answer)))
-    against = (one for one in copy.signals if one["signal_type"] in _AGAINST and not one["is_late"])
+    taken_back = _list_corrected(copy.history)
+    against = (
+        one
+        for one in copy.signals
+        if one["signal_type"] in _AGAINST and not one["is_late"] and one["id"] not in taken_back
+    )
     return next((f"{one['source']}: {one['summary']}" for one in against), _WHY)
 
 

@@ -265,6 +265,7 @@ def test_a_command_has_the_network_only_where_the_agents_rules_allow_it() -> Non
         ({"github": "o/n"}, "names no pull request or commit"),
         ({"github": "o/n#0"}, "names no pull request or commit"),
         ({"github": "o/../x#1"}, "names no pull request or commit"),
+        ({"github": "o/..#1"}, "names no pull request or commit"),
         ({"github": "o/n@main"}, "a commit is asked for a check by its name"),
         ({"github": "o/n#1", "pending": "open"}, "a commit is asked for a check by its name"),
     ],

@@ -194,7 +194,7 @@ def test_no_network_odd_answers_and_bad_names_are_told(journal: Journal, server:
     server.pages[f"repos/{REPOSITORY}/pulls/1"] = b"<html>"
     with pytest.raises(JournalError, match="is not JSON"):
         sync(journal, server)
-    for name in ("octo", "octo/shop/x", "../x", "octo/sh op", ""):
+    for name in ("octo", "octo/shop/x", "../x", "octo/..", "octo/sh op", ""):
         with pytest.raises(JournalError, match="write it as OWNER/NAME"):
             sync_github(journal, name, ask_with_token(server.url, None), Known())
     for url in ("http://example.org", "ftp://127.0.0.1"):
