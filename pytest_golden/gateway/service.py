@@ -141,6 +141,7 @@ class ExecutionGateway:
         self._online = Supervisor(own_network=True)
         self._online_lock = threading.Lock()
         self._why_not_online: str | None = None
+        self._network_thread: threading.Thread | None = None
         self._frozen: dict[str, tuple[GoldenProjectConfig, ResolvedProject | ProjectUnusableError]] = {}
         self._last_look: tuple[Path, Fingerprint] | None = None
         self._running: tuple[Path, Redactor] | None = None
@@ -155,6 +156,8 @@ class ExecutionGateway:
 
     def close(self) -> None:
         """End the supervisor and remove all scratch; safe to call twice."""
+        if self._network_thread is not None:
+            self._network_thread.join()
         self._supervisor.close()
         self._online.close()
         self._machine.close()
@@ -168,10 +171,12 @@ class ExecutionGateway:
 
     def describe(self) -> GatewayAbilities:
         """Say which view, seal and network are used on this machine, why, and how to get better."""
+        is_wanted = not self._frozen or any(project.network is True for project, _ in self._frozen.values())
+        if is_wanted:
+            self._begin_network()
         abilities = self._machine.describe()
         if open_control_groups():
             abilities = replace(abilities, limits_by="cgroup")
-        is_wanted = not self._frozen or any(project.network is True for project, _ in self._frozen.values())
         if abilities.seal == "none" or not is_wanted:
             return abilities
         trouble = self._open_network()
@@ -207,6 +212,8 @@ class ExecutionGateway:
                 self._frozen[project.name] = project, resolve_project(project, self.workspace_root, self._python)
             except ProjectUnusableError as problem:
                 self._frozen[project.name] = project, problem
+        if any(project.network is True for project, _ in self._frozen.values()):
+            self._begin_network()
 
     def run_pipeline(
         self,
@@ -280,6 +287,12 @@ class ExecutionGateway:
                 return shell_terminal.run_in_terminal(command, folder, environment, beside)
             with handing_in(command, prepared.filter, environment) as (argv, _):
                 return shell_terminal.run_in_terminal(argv, folder, {}, beside)
+
+    def _begin_network(self) -> None:
+        """Have the network made by a thread: that takes as long as trying the view, and neither needs the other."""
+        if self._network_thread is None and sys.platform == "linux":
+            self._network_thread = threading.Thread(target=self._open_network, name="golden-network", daemon=True)
+            self._network_thread.start()
 
     def _open_network(self) -> str:
         """Have the network of `network: true` made, once; return an empty text, or why pipelines get this machine's."""

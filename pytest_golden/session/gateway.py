@@ -47,8 +47,7 @@ class SessionGateway:
             GatewayError: a plugged-in one cannot execute anything.
         """
         if self._gateway is None:
-            # A worker of xdist loads no more than this.
-            with loading(is_last=hasattr(self._config, "workerinput")):
+            with loading():
                 found = self._config.hook.pytest_golden_gateway(config=self._config)
             if not callable(getattr(found, "run_pipeline", None)):
                 raise GatewayError(

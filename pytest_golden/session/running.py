@@ -12,6 +12,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.session.item import GoldenItem
 from pytest_golden.session.live_line import Ticker
 from pytest_golden.session.scheduler import is_worker
+from pytest_golden.values.loading import set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -51,6 +52,12 @@ class GoldenExecution:
         self._items: Sequence[pytest.Item] = ()
         # Only this process can ask how far its pipeline is; without workers, the live row asks.
         self._steps = Ticker(session.note_present_step, name="golden-steps") if is_worker(session.config) else None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Set aside what an xdist worker has loaded, while it contains no garbage of any test."""
+        if is_worker(self._session.config):
+            set_aside()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -17,11 +17,7 @@ _FILE: type[Any] = io.IOBase.__base__ or io.IOBase
 
 @contextmanager
 def loading(*, is_last: bool = False) -> Iterator[None]:
-    """Switch the collector off in the with-block.
-
-    After the last of the large ones what is there is set aside, once in a process: each of the full collections that pytest makes
-    at its end would take 45 ms more, and Python's own exit 200 ms. https://docs.python.org/3/library/gc.html#gc.freeze
-    """
+    """Switch the collector off in the with-block. After the last of the large ones, set aside what is there."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -29,7 +25,17 @@ def loading(*, is_last: bool = False) -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-    if is_last and not gc.get_freeze_count():
+    if is_last:
+        set_aside()
+
+
+def set_aside() -> None:
+    """Let the garbage collector ignore what is there now, once in a process.
+
+    Each of the full collections that pytest makes at its end would take 45 ms more, and Python's own exit 200 ms.
+    https://docs.python.org/3/library/gc.html#gc.freeze
+    """
+    if not gc.get_freeze_count():
         gc.freeze()
         atexit.register(_flush_files)
 
