@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import re
 import statistics
 import sys
@@ -42,7 +43,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 HERE = Path(__file__).parent / "recall_study"
-SPEED_LESSONS, SPEED_ROUNDS = 10_000, 5
+SPEED_LESSONS, SPEED_ROUNDS, SPEED_ASKED = 10_000, 5, 155
+VERBS = (
+    "fix",
+    "load",
+    "build",
+    "repair",
+    "migrate",
+    "rename",
+    "test",
+    "clean",
+    "join",
+    "export",
+    "validate",
+    "document",
+)
+TASK = "{0} the {1} of {2}_{3} for the daily run so that {4} and {5} are in {6}"
+TASK_ERROR = "KeyError: column {1} of {2} is not in {3}"
 PROMISED_RIGHT, PROMISED_SILENT, PROMISED_MS = 0.92, 0.98, 20.0
 
 
@@ -217,11 +234,80 @@ def measure_speed(folder: Path, where: str | None, meetings: Sequence[Meeting]) 
                     recall_lessons(connection, text)
                 taken.append((time.perf_counter() - started) * 1000)
                 own.append((time.process_time() - worked) * 1000)
+    tell_speed(f"recall among {SPEED_LESSONS:,} lessons", taken, own)
+
+
+def tell_speed(what: str, taken: Sequence[float], own: Sequence[float]) -> None:
+    """Print milliseconds by the clock and of the processor."""
     centiles, own_centiles = statistics.quantiles(taken, n=100), statistics.quantiles(own, n=100)
     print(
-        f"recall among {SPEED_LESSONS:,} lessons: median {centiles[49]:.1f} ms, p95 {centiles[94]:.1f} ms, of which the processor"
+        f"{what}: median {centiles[49]:.1f} ms, p95 {centiles[94]:.1f} ms, of which the processor"
         f" {own_centiles[49]:.1f} and {own_centiles[94]:.1f} ms (promised: {PROMISED_MS:.0f})"
     )
+
+
+def measure_hints(folder: Path) -> None:
+    """Print how long hints take, by a task and by an error, among 50,000 lessons and 25,000 outcomes with their plans."""
+    from pytest_golden.learning.agent_hints import find_hints
+
+    chance = random.Random(1)
+    syllables = ["ka", "lo", "mi", "ter", "an", "do", "ri", "ves", "tu", "pel", "gra", "sin", "mor", "ba", "che", "fu"]
+    words = sorted({"".join(chance.choices(syllables, k=chance.choice((2, 3, 4)))) for _ in range(6_000)})
+    shares = [1 / (place + 10) for place in range(len(words))]
+
+    def make(form: str) -> str:
+        return form.format(chance.choice(VERBS).title(), *chance.choices(words, shares, k=7))
+
+    with Store.open(folder / "hints.db") as store:
+        for _ in range(50):
+            teach_tasks(store, chance, make)
+        for name, form in (("task", TASK), ("error", TASK_ERROR)):
+            taken: list[float] = []
+            own: list[float] = []
+            for question in (make(form) for _ in range(SPEED_ASKED)):
+                started, worked = time.perf_counter(), time.process_time()
+                with store.read() as connection:
+                    find_hints(connection, agent="etl", **{name: question})
+                taken.append((time.perf_counter() - started) * 1000)
+                own.append((time.process_time() - worked) * 1000)
+            tell_speed(f"hints by {name} among 125,000 memories", taken[SPEED_ROUNDS:], own[SPEED_ROUNDS:])
+
+
+def teach_tasks(store: Store, chance: random.Random, make: Callable[[str], str]) -> None:
+    """Add 1,000 lessons, and 500 outcomes each with a plan for its agent and for everybody."""
+    from pytest_golden.learning.lessons.store import put_lesson
+    from pytest_golden.learning.memories import draft_memory
+    from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
+    from pytest_golden.learning.outcomes import write_outcome, write_plan
+    from pytest_golden.learning.store import insert_all_new
+
+    drafts: list[Any] = []
+    for _ in range(500):
+        outcome = ProductionOutcome(
+            task_description=make(TASK),
+            agent_name=chance.choice(("etl", "fixer")),
+            execution_path=("look", "edit", "test"),
+            result={},
+            success=chance.random() < 0.7,
+        )
+        plan = ExtractedPlan(
+            outcome_id=outcome.outcome_id,
+            strategy_description="Look, then edit",
+            reasoning_pattern="look, edit, test",
+            tools_sequence=outcome.execution_path,
+        )
+        drafts += (*write_outcome(outcome), *write_plan(plan, outcome))
+    with store.write() as connection:
+        insert_all_new(connection, [draft_memory(**one) for one in drafts], 1_700_000_000_000)
+        for _ in range(1_000):
+            error = make(TASK_ERROR)
+            skill = SkillMemory(
+                lesson=make("{0} the {1} before {2} is read"),
+                context=make(TASK),
+                evidence={"error": error},
+                approved=chance.random() < 0.8,
+            )
+            put_lesson(connection, skill, "etl", 1_700_000_000_000)
 
 
 def teach_many(store: Store, meetings: Sequence[Meeting]) -> None:
@@ -245,7 +331,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--errors", action="store_true", help="name each failure that was answered wrongly")
-    parser.add_argument("--speed", action="store_true", help=f"measure the time among {SPEED_LESSONS:,} lessons, too")
+    parser.add_argument("--speed", action="store_true", help="measure the time among many memories, too")
     parser.add_argument("--store", metavar="URL", help="measure the time in this empty database")
     arguments = parser.parse_args()
     meetings = read_study()
@@ -264,6 +350,7 @@ def main() -> None:
             measure(f"{name}: naive", made, ask_naively(made), show_errors=False)
         if arguments.speed:
             measure_speed(Path(folder), arguments.store, meetings)
+            measure_hints(Path(folder))
     sys.exit(0 if is_kept else f"promised: {PROMISED_RIGHT:.0%} right, {PROMISED_SILENT:.0%} silent")
 
 

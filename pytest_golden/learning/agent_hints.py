@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 MOST_HINTS = 3
 LESSON, PLAN, WARNING = "lesson", "plan", "warning"
-_MOST_CANDIDATES, _MOST_LOOKED_AT, _MOST_OF_LINE, _MOST_STEPS = 20, 400, 300, 8
+_MOST_CANDIDATES, _MOST_LOOKED_AT, _MOST_OF_LINE, _MOST_STEPS = 15, 200, 300, 8
+_READ_AT_ONCE = 20
 _LEVEL = 0.95
 # A task alike is less certain than an error that is the same.
 _OF_A_TASK = 0.8
@@ -76,7 +77,7 @@ def find_hints(
         task: what is to be done, in words.
         error: the message of a failure, a traceback, or the output of a tool.
         tool: the tool that failed: lessons about it come first among those that fit equally well.
-        agent: whose plans come first; lessons of all agents are shown.
+        agent: whose plans come first among those that fit equally well; plans and lessons of all agents are shown.
         project: lessons learned in this golden project come first among those that fit equally well.
         limit: the most hints to return.
         root: the folder that is worked in: a lesson of which the files or the versions have changed there is marked as stale, and
@@ -88,11 +89,11 @@ def find_hints(
         found += (_hint_of_lesson(one.lesson, one.score, f"the same error ({one.why})") for one in recalled)
     if task is not None and task.strip():
         found += _find_lessons(connection, task)
-        found += (_hint_of_plan(one) for one in find_plans(connection, task, agent))
+        found += (_hint_of_plan(one) for one in find_plans(connection, task, None))
     if root is not None:
         found = [_mark(hint, root, error or "") for hint in found]
     best: dict[str, Hint] = {}
-    for hint in sorted(found, key=lambda hint: _rank(hint, tool)):
+    for hint in sorted(found, key=lambda hint: (*_rank(hint, tool), hint.evidence["by"] != agent)):
         if hint.lesson is None or hint.lesson.harm_count <= hint.lesson.success_count:
             best.setdefault(hint.id, hint)
     return tuple(islice(best.values(), limit))
@@ -105,7 +106,7 @@ def _mark(hint: Hint, root: Path, error: str) -> Hint:
 
 def _find_lessons(connection: Connection, task: str) -> Iterator[Hint]:
     """Yield the lessons that were learned in work like a task."""
-    kept = iterate_by_words(connection, task, None, _MOST_LOOKED_AT, at_once=_MOST_CANDIDATES)
+    kept = iterate_by_words(connection, task, None, _MOST_LOOKED_AT, at_once=_READ_AT_ONCE)
     # Lessons that wait must not crowd out those that are shown.
     shown = (one.skill for one in kept if may_be_shown(one.skill) and one.skill.confidence >= LEAST_CONFIDENCE)
     for skill in islice(shown, _MOST_CANDIDATES):

@@ -13,7 +13,7 @@ from pytest_golden.storage.columns import find_words
 from pytest_golden.values.checking import word_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
     from sqlalchemy import Connection
 
@@ -64,35 +64,27 @@ def find_plans(connection: Connection, task: str, agent: str | None) -> tuple[Fo
     """
     found: dict[str, FoundPlan] = {}
     for owner in dict.fromkeys(one for one in (agent, EVERYBODY) if one is not None):
-        hits = search(connection, (PLANS, owner), task, _MOST_LOOKED_AT)
-        plans = [plan for hit in hits for plan in _read(hit.memory)]
-        outcomes = _find_outcomes(connection, [hit.memory for hit in hits])
-        some = [_compare(plan, outcomes.get(plan.outcome_id), task) for plan in plans]
+        plans = [hit.memory for hit in search(connection, (PLANS, owner), task, _MOST_LOOKED_AT)]
+        # The last tag of a plan is its agent.
+        pairs = [((OUTCOMES, plan.tags[-1]), str(plan.value.get("outcome_id"))) for plan in plans if plan.tags]
+        outcomes = {memory.key: memory for memory in find_by_pairs(connection, pairs)}
+        some = (one for plan in plans for one in _compare(plan, outcomes, task))
         for one in sorted(some, key=lambda one: -one.likeness):
-            if one.likeness >= LEAST_LIKENESS:
-                found.setdefault(one.plan.plan_id, one)
+            found.setdefault(one.plan.plan_id, one)
     return tuple(found.values())
 
 
-def _read(memory: Memory) -> Iterator[ExtractedPlan]:
-    with suppress(ValueError):  # another value, or one that a newer program wrote
-        yield ExtractedPlan.from_dict(memory.value)
-
-
-def _find_outcomes(connection: Connection, plans: Sequence[Memory]) -> dict[str, ProductionOutcome]:
-    """Return what came of the plans, by the ids of the outcomes; the last tag of a plan is its agent."""
-    pairs = [((OUTCOMES, plan.tags[-1]), str(plan.value.get("outcome_id"))) for plan in plans if plan.tags]
-    found: dict[str, ProductionOutcome] = {}
-    for memory in find_by_pairs(connection, pairs):
-        with suppress(ValueError):
-            found[memory.key] = ProductionOutcome.from_dict(memory.value)
-    return found
-
-
-def _compare(plan: ExtractedPlan, outcome: ProductionOutcome | None, task: str) -> FoundPlan:
-    own = "" if outcome is None else outcome.task_description
-    steps = " ".join((plan.strategy_description, *plan.tools_sequence))
-    return FoundPlan(plan, outcome, measure_task_likeness(task, own, steps))
+def _compare(plan: Memory, outcomes: Mapping[str, Memory], task: str) -> Iterator[FoundPlan]:
+    """Yield a plan if it is like the task. `outcomes` are what came of plans, by the ids of the outcomes."""
+    outcome = outcomes.get(str(plan.value.get("outcome_id")))
+    own = "" if outcome is None else str(outcome.value.get("task_description"))
+    tools = plan.value.get("tools_sequence")
+    steps = " ".join(map(str, (plan.value.get("strategy_description"), *(tools if isinstance(tools, list) else ()))))
+    likeness = measure_task_likeness(task, own, steps)
+    if likeness >= LEAST_LIKENESS:
+        with suppress(ValueError):  # another value, or one that a newer program wrote
+            came_of_it = None if outcome is None else ProductionOutcome.from_dict(outcome.value)
+            yield FoundPlan(ExtractedPlan.from_dict(plan.value), came_of_it, likeness)
 
 
 def measure_task_likeness(task: str, other: str, more: str = "") -> float:
