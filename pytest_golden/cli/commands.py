@@ -196,6 +196,13 @@ def store() -> Command:
     return store
 
 
+def bisect() -> Command:
+    """Find the commit that broke a golden project."""
+    from pytest_golden.cli import bisect
+
+    return bisect
+
+
 def verify() -> Command:
     """Find what this change broke, and what was already broken."""
     from pytest_golden.cli import verify
@@ -229,6 +236,7 @@ COMMANDS: Mapping[str, Callable[[], Command]] = {
             accept,
             calibrate,
             diff,
+            bisect,
             attest,
             run,
             plan,

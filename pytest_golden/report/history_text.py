@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,15 @@ _EIGHTHS, _ASCII_EIGHTHS = " ▁▂▃▄▅▆▇█", " ...#####"
 _GAP, _WIDEST_BAR = 1, 3
 
 
-def describe_changes(changed: ChangedSincePass) -> tuple[str, ...]:
-    """Return the lines about the last pass and what is different now, for a failure's text."""
-    return tuple(_fit(line) for line in _describe_all(changed))
+def describe_changes(changed: ChangedSincePass, project: str = "") -> tuple[str, ...]:
+    """Return the lines about the last pass and what is different now, for a failure's text.
+
+    With the project's name, they offer to find the commit if there are several.
+    """
+    lines = [_fit(line) for line in _describe_all(changed)]
+    if project and (changed.checkout.commit_count or 0) > 1:
+        lines.append(f"find the commit: golden bisect {shlex.quote(project)}")
+    return tuple(lines)
 
 
 def _describe_all(changed: ChangedSincePass) -> Iterator[str]:

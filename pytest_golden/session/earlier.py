@@ -159,7 +159,11 @@ class GoldenHistory:
         )
         changed = find_changed(connection, judged.result, present)
         if changed is not None:
-            yield {"kind": "changed_since_pass", "lines": list(describe_changes(changed)), **changed.to_dict()}
+            yield {
+                "kind": "changed_since_pass",
+                "lines": list(describe_changes(changed, project.name)),
+                **changed.to_dict(),
+            }
         error, name = judged.result.error_message or "", project.name
         for seen in (
             find_seen_before(connection, error, prefer=name, limit=_MOST_SEEN) if self._learning != "off" else ()

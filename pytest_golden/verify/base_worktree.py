@@ -187,8 +187,10 @@ def open_judge(
         return make_judge(tree, private / "judging", head), held.pop_all()
 
 
-def lay_declarations(tree: BaseWorktree, head: JudgedHead, base_manifest: Path) -> None:
+def lay_declarations(tree: BaseWorktree, head: JudgedHead, base_manifest: Path, *, links: bool = True) -> None:
     """Put the head's manifest and baselines, which are data, in the place of those of a worktree of the base.
+
+    With `links` baselines are linked where that is possible: no pipeline may run in the worktree then.
 
     Raises:
         GoldenError: they cannot be copied.
@@ -197,7 +199,7 @@ def lay_declarations(tree: BaseWorktree, head: JudgedHead, base_manifest: Path) 
     try:
         _replace(tree.root / _from_root(base_manifest, head.checkout), None)
         _replace(manifest, head.manifest)
-        _replace(manifest.parent / BASELINES_FOLDER, head.manifest.parent / BASELINES_FOLDER)
+        _replace(manifest.parent / BASELINES_FOLDER, head.manifest.parent / BASELINES_FOLDER, links=links)
     except OSError as error:
         raise GoldenError(f"the manifest and the baselines cannot be copied for the judge: {error}") from None
 
@@ -246,7 +248,7 @@ def _choose_flags(passed: Collection[str]) -> tuple[str, ...]:
     return ("-P", *(() if is_users else ("-s",)), *(("-E",) if heeds_nothing else ()))
 
 
-def _replace(place: Path, content: Path | None) -> None:
+def _replace(place: Path, content: Path | None, *, links: bool = True) -> None:
     """Put a copy of a file or folder of the head in a place of the worktree; nothing if the head has none."""
     if place.is_dir() and not place.is_symlink():
         shutil.rmtree(place)
@@ -256,7 +258,7 @@ def _replace(place: Path, content: Path | None) -> None:
         return
     place.parent.mkdir(parents=True, exist_ok=True)
     if content.is_dir():
-        shutil.copytree(content, place, symlinks=True, copy_function=_link_or_copy)
+        shutil.copytree(content, place, symlinks=True, copy_function=_link_or_copy if links else shutil.copyfile)
     else:
         shutil.copyfile(content, place)
 

@@ -103,6 +103,13 @@ def test_state_of_git_is_told(checkout: CheckoutChanges, lines: list[str]) -> No
     assert describe_changes(replace(NOTHING, checkout=checkout)) == (FIRST, *lines)
 
 
+@pytest.mark.parametrize(("count", "offers"), [(None, False), (1, False), (2, True)])
+def test_a_search_is_offered_among_several_commits(count: int | None, offers: bool) -> None:
+    changed = replace(NOTHING, checkout=CheckoutChanges("1..2", count, 0))
+    assert ("find the commit: golden bisect 'a b'" in describe_changes(changed, "a b")) is offers
+    assert not any("bisect" in line for line in describe_changes(changed))
+
+
 def test_strip_has_a_sign_for_each_run_oldest_left() -> None:
     results = results_of("PPF~E-^P")
     assert strip(results) == "PPF~E-^P"

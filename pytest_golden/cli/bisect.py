@@ -1,0 +1,197 @@
+"""`golden bisect NAME`: the commit that broke a golden project.
+
+It runs the project on earlier commits, each checked out in a worktree of its own, and halves what is left. The manifest and the
+baselines are those of your working tree: what is asked of each commit is the same. A commit that cannot be run, or fails for another
+reason, is skipped. At both ends the project is run again, until the failure repeats byte for byte or Fisher's exact test decides
+whether it is chance. Without --good it looks ever further back, at the commit of the last recorded pass first. With `setup:` in the
+manifest each commit gets an environment of its own. Interrupted, the same command goes on where it was.
+
+exit code: 0 found, 1 several commits may be it or the failure is chance, 2 bad input or interrupted, 3 it cannot be searched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.cli import options
+from pytest_golden.cli.screen import answer, print_indented, show_line, styled
+from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.gate.state_folder import find_state_folder
+from pytest_golden.gateway import git
+from pytest_golden.history.base_files import find_checkout
+from pytest_golden.history.past_store import find_last_pass
+from pytest_golden.regression.wording import count_of
+from pytest_golden.report.report_files import write_report
+from pytest_golden.settings import BASELINES_FOLDER
+from pytest_golden.verify.base_worktree import PrivateFolder
+from pytest_golden.verify.bisection import Bisector, Look, PastCommits, Standing
+from pytest_golden.verify.gates import clean_environment
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from pytest_golden.settings import GoldenSettings
+    from pytest_golden.verify.bisection import Bisection, Culprit
+
+_DEFAULT_REPEAT, _MOST_REPEAT = 10, 1000
+_SHORT, _WIDEST, _MOST_NAMED = 12, 79, 10
+_FOUND, _UNCLEAR, _NOT_SEARCHED = 0, 1, 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden bisect`."""
+    parser.add_argument("name", metavar="NAME", help="The golden project.")
+    parser.add_argument("--good", metavar="REF", help="A commit at which it passes (default: look ever further back).")
+    parser.add_argument("--bad", metavar="REF", default="HEAD", help="A commit at which it fails (default: HEAD).")
+    parser.add_argument(
+        "--since", metavar="DATE", help="Look no further back than this date, as git reads it: 2026-01-31, 2.weeks."
+    )
+    parser.add_argument(
+        "--repeat",
+        metavar="N",
+        type=int,
+        default=_DEFAULT_REPEAT,
+        help=f"Run it at most N times at each end (default {_DEFAULT_REPEAT}).",
+    )
+    parser.add_argument("--fresh", action="store_true", help="Run commits again that an earlier search has run.")
+    parser.set_defaults(base=None)
+    options.add_options(parser, "--manifest", "--store", "--json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Search, and show what was found."""
+    if not 1 <= arguments.repeat <= _MOST_REPEAT:
+        raise SettingsError(f"--repeat {arguments.repeat}: give a number from 1 to {_MOST_REPEAT}")
+    for option in ("good", "bad", "since"):
+        given = getattr(arguments, option)
+        if given is not None and (not given.strip() or given.startswith("-")):
+            what = "date" if option == "since" else "git ref"
+            raise SettingsError(f"--{option} {given!r} is no {what}")
+    if arguments.good is not None and arguments.since is not None:
+        raise SettingsError("--good and --since both say how far to look back: give one of them")
+    return options.run_against_base(arguments, lambda settings, manifest: _search(arguments, settings, manifest))
+
+
+def _search(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:
+    try:
+        checkout = find_checkout(manifest.parent)
+        bad = git.find_commit(manifest.parent, arguments.bad)
+        good = None if arguments.good is None else git.find_commit(manifest.parent, arguments.good)
+    except GoldenError as error:
+        options.say(str(error))
+        return _NOT_SEARCHED
+    with PrivateFolder(outside=checkout) as private, show_line() as show:
+
+        def say(told: str) -> None:
+            if sys.stderr.isatty():
+                show("")
+                sys.stderr.write("\r")
+            options.say(told)
+
+        past = PastCommits(
+            manifest,
+            checkout,
+            private.path,
+            clean_environment(os.environ),
+            (lambda line: show(line[:_WIDEST])) if sys.stderr.isatty() else None,
+        )
+        project = past.declared.get_project(arguments.name)
+        kept = _KnownLooks(past, project.name, settings)
+        known = {} if arguments.fresh else kept.read()
+        bisector = Bisector(past, project, known, keep=kept.keep, say=say, repeat=arguments.repeat)
+        hint = None if good is not None else _find_recorded_pass(arguments, project.name)
+        try:
+            found = bisector.find(bad, good, hint=hint, since=arguments.since)
+        except GoldenError as error:
+            say(str(error))
+            return _NOT_SEARCHED
+    answer(arguments, found.to_dict, lambda console: _show(console, found))
+    return _FOUND if found.is_found else _UNCLEAR
+
+
+def _find_recorded_pass(arguments: argparse.Namespace, name: str) -> str | None:
+    """Return the commit of the project's last recorded pass, if there is one and the store can be read."""
+    with suppress(GoldenError), options.open_store(arguments) as store, store.read() as connection:
+        past = find_last_pass(connection, name)
+        return None if past is None or past.result.dirty else past.result.commit
+    return None
+
+
+class _KnownLooks:
+    """Keeps what a search has found in a file, for a later search of the same project by the same floor.
+
+    The key stands for the manifest, the project's baselines and the interpreter.
+    """
+
+    def __init__(self, past: PastCommits, name: str, settings: GoldenSettings) -> None:
+        self._file = find_state_folder(past.declared.workspace_root) / "bisect.json"
+        digest = hashlib.sha256(f"{name}\0{settings.python or sys.executable}".encode("utf-8", "surrogateescape"))
+        baselines = past.manifest.parent / BASELINES_FOLDER / name
+        for path in (past.manifest, *sorted(one for one in baselines.rglob("*") if one.is_file())):
+            digest.update(f"\0{path.relative_to(past.manifest.parent)}\0".encode("utf-8", "surrogateescape"))
+            with path.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        self._key = digest.hexdigest()
+
+    def read(self) -> dict[str, Look]:
+        """Return the standings by commit; none of a file that is damaged or of another floor."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            plain: Any = json.loads(self._file.read_text(encoding="utf-8"))
+            if plain["key"] == self._key:
+                return {one["commit"]: Look.from_dict(one) for one in plain["looks"]}
+        return {}
+
+    def keep(self, looks: Iterable[Look]) -> None:
+        """Write them; a search that cannot is only slower the next time."""
+        # What could not be run for a moment may run tomorrow.
+        told = [look.to_dict() for look in looks if look.standing is not Standing.SKIPPED]
+        with suppress(OSError, GoldenError):
+            write_report(self._file, json.dumps({"key": self._key, "looks": told}, indent=1), option="bisect")
+
+
+def _show(console: Console, found: Bisection) -> None:
+    first = found.culprits[-1]
+    if found.is_chance:
+        console.print(styled(f"{found.project} fails by chance: no commit is to blame", "bold yellow"))
+    elif found.is_found:
+        console.print(styled(f"{found.project} broke with {first.commit[:_SHORT]}", "bold red"))
+    else:
+        told = (
+            f"{found.project} broke with one of {count_of(len(found.culprits), 'commit')}; those between tell nothing"
+        )
+        console.print(styled(told, "bold yellow"))
+    for culprit in found.culprits:
+        _show_culprit(console, culprit)
+    print_indented(console, found.reason, 2)
+    console.print(styled(_describe_certainty(found)))
+    for look in found.looks:
+        if look.standing is Standing.SKIPPED:
+            console.print(styled(f"skipped {look.commit[:_SHORT]}: {look.reason.partition(chr(10))[0]}", "dim"))
+    for gap in found.gaps:
+        console.print(styled(f"worktree: {gap}", "dim"))
+    console.print(styled(f"{count_of(len(found.looks), 'commit')} looked at", "dim"))
+
+
+def _show_culprit(console: Console, culprit: Culprit) -> None:
+    merge = "a merge, " if culprit.is_merge else ""
+    console.print(styled(f"  {culprit.commit[:_SHORT]}  {merge}{culprit.author}, {culprit.authored_at}", "bold"))
+    print_indented(console, culprit.subject, 4)
+    more = len(culprit.files) - _MOST_NAMED
+    named = ", ".join(culprit.files[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    print_indented(console, named, 4)
+
+
+def _describe_certainty(found: Bisection) -> str:
+    before = f"{found.good_failed} of {found.good_passed + found.good_failed} runs failed at {found.good[:_SHORT]}"
+    after = f"{found.bad_failed} of {found.bad_passed + found.bad_failed} at {found.bad[:_SHORT]}"
+    chance = "" if found.p_value is None else f"; by chance alone: p = {found.p_value:.2g}"
+    return f"{before}, {after}{chance}"
