@@ -14,6 +14,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.cli import options
 from pytest_golden.cli.options import add_options, find_manifest, open_store, read_duration
 from pytest_golden.cli.screen import answer, show_line, styled
 from pytest_golden.clock import monotonic_seconds
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pytest_golden.learning.lessons.model import SkillMemory
     from pytest_golden.storage.store import Store
 
+_SINCE, _PAIRS, _MOST_PAIRS = "2.years", 10, 1_000
 # How often the progress is shown.
 _SLICE_SECONDS = 0.5
 # A store may be locked for a while, or slow.
@@ -61,10 +63,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Write what agents did instead: pairs of a success and a failure at the same task, as JSON Lines for training.",
     )
     parser.add_argument(
+        "--history",
+        action="store_true",
+        help="Learn from fixes in git instead: run golden projects before and after each, in worktrees.",
+    )
+    parser.add_argument(
+        "--since",
+        metavar="DATE",
+        help=f"With --history: how far to look back, as git reads it (default {_SINCE}).",
+    )
+    parser.add_argument(
+        "--run", metavar="N", help=f"With --history: how many fixes to run, the newest first (default {_PAIRS})."
+    )
+    parser.add_argument(
         "--agent",
         metavar="NAME",
         help="The agent of that session (default: agent), or the one to export (default: all).",
     )
+    parser.set_defaults(base=None)
     add_options(parser, "--manifest", "--store", "--json")
 
 
@@ -97,6 +113,52 @@ def _learn_from_session(arguments: argparse.Namespace) -> int:
     return answer(arguments, {"tasks": len(tasks), "calls": calls, "lessons": waiting}, said)
 
 
+def _learn_from_history(arguments: argparse.Namespace, manifest: Path) -> int:
+    """Learn from fixes that are older than the store."""
+    from pytest_golden.history.base_files import find_checkout
+    from pytest_golden.verify.base_worktree import PrivateFolder
+    from pytest_golden.verify.bisection import PastCommits
+    from pytest_golden.verify.gates import clean_environment
+    from pytest_golden.verify.history_lessons import HistoryLearner
+
+    since = _SINCE if arguments.since is None else arguments.since
+    if not since.strip() or since.startswith("-"):
+        raise SettingsError(f"--since {since!r} is no date: give one as git reads it, such as 2026-01-31 or 2.weeks")
+    most = _PAIRS if arguments.run is None else options.read_limit(arguments.run, _MOST_PAIRS, "--run")
+    ends_at, checkout = _find_end(arguments), find_checkout(manifest.parent)
+    with PrivateFolder(outside=checkout) as private, open_store(arguments, makes=True) as store:
+        past = PastCommits(manifest, checkout, private.path, clean_environment(os.environ))
+        done = HistoryLearner(past, checkout, store, options.say).learn(since, most, ends_at)
+    kept = [verdict.skill for verdict in done.verdicts if verdict.kept and verdict.skill is not None]
+    told = {
+        "fixes": done.found,
+        "run": done.run,
+        "known": done.known,
+        "unnoticed": done.unnoticed,
+        "lessons": [_tell_lesson(skill) for skill in kept],
+    }
+
+    def show(console: Console) -> None:
+        console.print(
+            styled(f"{count_of(done.found, 'fix', 'fixes')} in the history of golden projects, {done.run} run")
+        )
+        for skill in kept:
+            console.print(styled(f"  {_tell_lesson(skill).get('lesson', skill.id)}"))
+        if done.known:
+            console.print(styled(f"{done.known} known from an earlier walk"))
+        if done.unnoticed:
+            console.print(
+                styled(f"{done.unnoticed} taught nothing: no golden project failed before and passed with it")
+            )
+
+    return answer(arguments, told, show)
+
+
+def _find_end(arguments: argparse.Namespace) -> float | None:
+    budget = None if arguments.budget is None else read_duration("--budget", arguments.budget)
+    return None if budget is None else monotonic_seconds() + budget
+
+
 def _export(arguments: argparse.Namespace) -> int:
     """Write the pairs for training."""
     from pytest_golden.learning.training import export_preferences
@@ -111,16 +173,19 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Learn, and tell what was learned and what is left."""
-    if arguments.session is not None and arguments.export is not None:
-        raise SettingsError("--from and --export are two tasks: give one of them")
+    if (arguments.session is not None) + (arguments.export is not None) + arguments.history > 1:
+        raise SettingsError("--from, --export and --history are different tasks: give one of them")
+    if not arguments.history and (arguments.since is not None or arguments.run is not None):
+        raise SettingsError("--since and --run say what to learn from history: give them with --history")
+    if arguments.history:
+        return options.run_against_base(arguments, lambda _, manifest: _learn_from_history(arguments, manifest))
     if arguments.session is not None:
         return _learn_from_session(arguments)
     if arguments.export is not None:
         return _export(arguments)
     if arguments.agent is not None:
         raise SettingsError("--agent is the agent of a session: give it with --from FILE or --export FILE")
-    budget = None if arguments.budget is None else read_duration("--budget", arguments.budget)
-    ends_at = None if budget is None else monotonic_seconds() + budget
+    ends_at = _find_end(arguments)
     model = LanguageModel.from_env(os.environ)
     # With --store no manifest is needed.
     manifest = find_manifest(arguments)

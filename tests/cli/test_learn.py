@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,7 +29,6 @@ from tests.repository import git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.cli.conftest import Golden
     from tests.learning.language_model.server import ModelServer
@@ -350,3 +350,54 @@ def test_without_a_store_there_is_nothing_to_learn_from(golden: Golden) -> None:
     ran = golden("learn", "--json")
     assert ran.code == 2
     assert "pytest --golden" in ran.json["error"]
+
+
+def test_fixes_older_than_the_store_teach_by_being_run(
+    folder: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOLDEN_SANDBOX", "copy")
+    (folder / ".git").rmdir()
+    gate = Gate(folder)
+    gate.begin()
+    (folder / ".gitignore").write_text(".golden\n")
+    gate.commit(WORKS, "It works")
+    gate.commit(BROKEN, "Tidy the loader")
+    fix = gate.commit(WORKS + "# read\n", "Fix the name of the amount column (#12)")
+    gate.commit(WORKS + "# more\n", "Handle nothing new")
+    (folder / "README.md").write_text("For people.\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "Fix the typo in the readme")
+    told = golden("learn", "--history", "--since", "1.year", "--json")
+    assert told.code == 0, told.err
+    plain = told.json
+    assert [plain[name] for name in ("fixes", "run", "known", "unnoticed")] == [2, 2, 0, 1]
+    (lesson,) = plain["lessons"]
+    assert lesson["evidence"]["from_history"] == fix
+    assert lesson["confidence"] == 0.7
+    assert lesson["why"].startswith(f"from history: it failed before {fix[:12]} and passed with it")
+    # The parent's failure has become known, and the lesson says where it comes from.
+    recalled = golden("recall", "KeyError: 'amount'").out
+    assert f"fixed by {fix[:7]}: 'Fix the name of the amount column (#12)' (etl/load.py)" in recalled
+    assert "from history:" in recalled
+    again = golden("learn", "--history", "--json").json
+    assert (again["known"], again["lessons"]) == (1, [])
+    assert golden("lessons", "list", "--json").json["lessons"][0]["support"] == 1
+    assert "0 run" in golden("learn", "--history", "--budget", "1ms").out
+    assert git(folder, "worktree", "list").count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--since", "2.years"), "give them with --history"),
+        (("--run", "3"), "give them with --history"),
+        (("--history", "--from", "x"), "different tasks"),
+        (("--history", "--run", "0"), "give a number from 1 to 1000"),
+        (("--history", "--since", ""), "is no date"),
+    ],
+)
+def test_what_cannot_be_learned_from_history_is_refused(golden: Golden, words: tuple[str, ...], told: str) -> None:
+    Path("golden_projects.yaml").write_text("golden_projects: []\n")
+    ran = golden("learn", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
