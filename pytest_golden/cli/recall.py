@@ -18,6 +18,7 @@ from pytest_golden.cli.screen import answer, print_indented, styled
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.fix_wording import tell_lesson
 from pytest_golden.gate.known import foresee
+from pytest_golden.history.checkout import list_files_since
 from pytest_golden.history.past_store import list_projects
 from pytest_golden.history.suspects import find_suspects
 from pytest_golden.learning.agent_hints import MOST_HINTS, WARNING, find_hints
@@ -68,6 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show what is known about the failure, with `--task` about a task, and with `--diff` about the changes."""
+    ref = arguments.diff
+    if ref is not None and (not ref.strip() or ref.startswith("-")):
+        raise SettingsError(f"--diff {ref!r} is no git ref: give a branch, a tag or a commit")
     answers = []
     if arguments.text:
         answers.append(_tell_failure(arguments))
@@ -130,9 +134,18 @@ def _tell_task(arguments: argparse.Namespace) -> _Answer:
     limit = min(options.read_limit(arguments.limit, _MOST), MOST_HINTS)
     with options.open_store(arguments, busy_seconds=_BUSY_SECONDS) as store, store.read() as connection:
         root = _find_workspace(arguments)[0]
-        hints = find_hints(connection, task=task, project=arguments.project, limit=limit, root=root)
+        files = () if arguments.diff is None else _list_changed(root, arguments.diff)
+        hints = find_hints(connection, task=task, files=files, project=arguments.project, limit=limit, root=root)
     told = {"task": redact(task), "hints": [hint.to_dict() for hint in hints]}
     return told, lambda console: _show_hints(console, hints)
+
+
+def _list_changed(root: Path, ref: str) -> tuple[str, ...]:
+    """Return the files that differ from a ref; none if git cannot tell, which `--diff` itself reports."""
+    try:
+        return list_files_since(root, ref)
+    except GoldenError:
+        return ()
 
 
 def _show_hints(console: Console, hints: Sequence[Hint]) -> None:
@@ -213,8 +226,6 @@ def _describe_memory(hit: MemoryHit) -> str:
 def _foresee(arguments: argparse.Namespace) -> _Answer:
     """Tell which golden projects broke before when the files changed that now differ from `--diff`."""
     ref = str(arguments.diff)
-    if not ref.strip() or ref.startswith("-"):
-        raise SettingsError(f"--diff {ref!r} is no git ref: give a branch, a tag or a commit")
     folder, declared = _find_workspace(arguments)
     wanted = declared if arguments.project is None else (arguments.project,)
     if arguments.project is not None and declared is not None and arguments.project not in declared:

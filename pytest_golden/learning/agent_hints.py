@@ -6,6 +6,7 @@ not shown, and silence is an answer.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -22,7 +23,7 @@ from pytest_golden.trajectory.insight.figures import wilson_interval
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -36,6 +37,9 @@ _READ_AT_ONCE = 20
 _LEVEL = 0.95
 # A task alike is less certain than an error that is the same.
 _OF_A_TASK = 0.8
+# The least that a task alike has is as good as a file that is the same.
+_OF_A_FILE = 0.4
+_MOST_PATHS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +68,21 @@ def find_hints(
     *,
     task: str | None = None,
     error: str | None = None,
+    files: Iterable[str] = (),
     tool: str | None = None,
     agent: str | None = None,
     project: str | None = None,
     limit: int = MOST_HINTS,
     root: Path | None = None,
 ) -> tuple[Hint, ...]:
-    """Find what is known of an error, and of work like a task, best first.
+    """Find what is known of an error, of work like a task, and of files, best first.
 
     Args:
         connection: to the store.
         task: what is to be done, in words.
         error: the message of a failure, a traceback, or the output of a tool.
+        files: those that the task is about, from the root of the checkout: lessons from changes of one of them come after those of
+            a task like this.
         tool: the tool that failed: lessons about it come first among those that fit equally well.
         agent: whose plans come first among those that fit equally well; plans and lessons of all agents are shown.
         project: lessons learned in this golden project come first among those that fit equally well.
@@ -87,8 +94,10 @@ def find_hints(
     if error is not None:
         recalled = recall_lessons(connection, error, project=project, limit=_MOST_CANDIDATES)
         found += (_hint_of_lesson(one.lesson, one.score, f"the same error ({one.why})") for one in recalled)
+    paths = frozenset(map(_normalize, files))
+    if (task is not None and task.strip()) or paths:
+        found += _find_lessons(connection, task or "", paths, root)
     if task is not None and task.strip():
-        found += _find_lessons(connection, task)
         found += (_hint_of_plan(one) for one in find_plans(connection, task, None))
     if root is not None:
         found = [_mark(hint, root, error or "") for hint in found]
@@ -104,15 +113,33 @@ def _mark(hint: Hint, root: Path, error: str) -> Hint:
     return hint if not changed else replace(hint, stale=changed, advice=f"Stale, {changed}: {hint.advice}")
 
 
-def _find_lessons(connection: Connection, task: str) -> Iterator[Hint]:
-    """Yield the lessons that were learned in work like a task."""
-    kept = iterate_by_words(connection, task, None, _MOST_LOOKED_AT, at_once=_READ_AT_ONCE)
+def _find_lessons(connection: Connection, task: str, paths: frozenset[str], root: Path | None) -> Iterator[Hint]:
+    """Yield the lessons that were learned in work like a task, or from changes of these files."""
+    query = " ".join((task, *sorted(paths)[:_MOST_PATHS]))
+    kept = iterate_by_words(connection, query, None, _MOST_LOOKED_AT, at_once=_READ_AT_ONCE)
     # Lessons that wait must not crowd out those that are shown.
     shown = (one.skill for one in kept if may_be_shown(one.skill) and one.skill.confidence >= LEAST_CONFIDENCE)
     for skill in islice(shown, _MOST_CANDIDATES):
         likeness = measure_task_likeness(task, skill.context)
         if likeness >= LEAST_LIKENESS:
             yield _hint_of_lesson(skill, likeness * _OF_A_TASK, "learned in a task like this")
+        elif shared := sorted(paths & _list_files(skill, root)):
+            yield _hint_of_lesson(skill, _OF_A_FILE, f"learned from a change of {shared[0]}")
+
+
+def _list_files(skill: SkillMemory, root: Path | None) -> frozenset[str]:
+    """Return the files whose change taught a lesson; none of an agent's lesson from another folder than the given one."""
+    evidence = skill.evidence
+    if root is not None and skill.kind != LessonKind.PROJECT_FIX and evidence.get("workspace") != str(root):
+        return frozenset()
+    edits = [edit.get("file") for edit in evidence.get("edits") or () if isinstance(edit, Mapping)]
+    changed = evidence.get("files")
+    files = (*edits, *(changed if isinstance(changed, list) else ()))
+    return frozenset(_normalize(file) for file in files if isinstance(file, str) and file)
+
+
+def _normalize(path: str) -> str:
+    return posixpath.normpath(path.replace("\\", "/"))
 
 
 def _hint_of_lesson(skill: SkillMemory, score: float, why: str) -> Hint:

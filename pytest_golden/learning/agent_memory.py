@@ -113,7 +113,12 @@ class AgentMemory:
         return AgentTask(self, words, _check_names("files", files), _check_names("tools", tools))
 
     def recall(
-        self, *, task: str | None = None, error: str | None = None, tool: str | None = None
+        self,
+        *,
+        task: str | None = None,
+        error: str | None = None,
+        files: Iterable[str] = (),
+        tool: str | None = None,
     ) -> Future[tuple[Hint, ...]]:
         """Ask for hints: the result of the future, which never fails, is at most three.
 
@@ -128,6 +133,7 @@ class AgentMemory:
                         connection,
                         task=task,
                         error=error,
+                        files=files,
                         tool=tool,
                         agent=self.agent,
                         project=self.project,
@@ -273,7 +279,7 @@ class AgentTask:
         return self._hints
 
     def _ask(self) -> Future[tuple[Hint, ...]]:
-        return self._memory.recall(task=" ".join((self.description, *self._files)))
+        return self._memory.recall(task=self.description, files=self._files)
 
     def attempt(self, tool: str, arguments: Any = None, result: Any = None, error: object = None) -> None:
         """Note a call of a tool. With an error, or with a result that says so, it failed.

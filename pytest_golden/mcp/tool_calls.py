@@ -114,8 +114,10 @@ def propose_lesson(place: Workplace, caller: Caller, given: tools.ProposeLesson)
 
 def get_hints(place: Workplace, caller: Caller, given: tools.GetHints) -> dict[str, Any]:
     """Find hints, and record nothing."""
-    if not (given.task or "").strip() and not (given.error or "").strip():
-        raise ValueError("task and error are blank: say what is to be done, or what failed")
+    if not (given.task or "").strip() and not (given.error or "").strip() and not given.files:
+        raise ValueError(
+            "task, error and files are blank: say what is to be done, what failed, or which files it is about"
+        )
     with place.services().store.read() as connection:
         hints = find_hints(connection, **given.model_dump(), agent=caller.agent, root=place.root)
     return {"hints": [hint.to_dict() for hint in hints]}

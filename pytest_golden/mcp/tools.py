@@ -195,6 +195,7 @@ class GetHints(Arguments):
 
     task: str | None = Field(None, description="What is to be done.")
     error: str | None = Field(None, description="The error's text, or a traceback.")
+    files: list[str] = Field([], description="The files that the task is about, from the root of the checkout.")
     tool: str | None = Field(None, description="The tool that failed.")
 
 

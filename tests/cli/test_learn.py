@@ -332,7 +332,7 @@ def test_pairs_for_training_are_written(golden: Golden, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--export", "x", "--from", "y"), "--from and --export are two tasks"),
+        (("--export", "x", "--from", "y"), "--from, --export and --history are different tasks"),
         (("--export", "x", "--agent", " "), "--agent is blank"),
         (("--export", "no/such/folder/x"), "cannot be written"),
         (("--export", "a.db"), "is the store itself"),

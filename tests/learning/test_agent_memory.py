@@ -17,7 +17,7 @@ import pytest
 from pytest_golden import AgentMemory
 from pytest_golden.errors import GoldenError
 from pytest_golden.learning import task_record
-from pytest_golden.learning.agent_hints import Hint
+from pytest_golden.learning.agent_hints import Hint, find_hints
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonSource, SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
@@ -471,6 +471,28 @@ def test_lessons_that_wait_do_not_crowd_out_what_is_shown(memory: AgentMemory, p
             assert Lessons(memories).add(SkillMemory(lesson=advice, context=context, **told), "stranger").kept
     with memory.task("Fix the orders import") as task:
         assert str(task.hints[0]).startswith(ADVICE)
+
+
+def test_a_lesson_from_a_change_of_a_file_is_shown_before_that_file_is_changed_again(
+    path: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "orders.py").write_text("total = row['b']\n")
+    with AgentMemory("fixer", path, root=tmp_path) as memory:
+        mend(memory)
+        with memory.task("Speed up nightly totals", files=["./src/orders.py", "src/other.py"]) as task:
+            (hint,) = task.hints
+            assert (hint.kind, hint.why) == ("lesson", "learned from a change of src/orders.py")
+        with memory.task("Speed up nightly totals", files=["tests/src/orders.py"]) as task:
+            assert task.hints == ()
+    # The same name in another folder is another file.
+    with (
+        AgentMemory("fixer", path, root=tmp_path / "elsewhere") as other,
+        other.task("x", files=["src/orders.py"]) as task,
+    ):
+        assert task.hints == ()
+    with MemoryStore.open(path) as memories, memories.store.read() as connection:
+        assert [one.id for one in find_hints(connection, files=["src/orders.py"])] == [hint.id]
 
 
 def test_the_names_of_steps_are_quoted_and_cut(memory: AgentMemory) -> None:

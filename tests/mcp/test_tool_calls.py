@@ -450,7 +450,7 @@ def test_a_task_is_its_own_agents_alone(place: Workplace) -> None:
         task = talk.ask("start_task", description="Load the orders")["task_id"]
         assert "there is no open task" in talk.refusal("log_attempt", task_id=f"{task}0", tool="a")
         assert "description is blank" in talk.refusal("start_task", description=" ")
-        assert "task and error are blank" in talk.refusal("get_hints", task=" ")
+        assert "task, error and files are blank" in talk.refusal("get_hints", task=" ")
     with talk_to(make_server(place, CallerOptions(agent="two"))) as talk:
         assert "there is no open task" in talk.refusal("finish_task", task_id=task, success=True)
 
