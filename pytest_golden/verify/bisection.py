@@ -317,7 +317,8 @@ class Bisector:
         self._looks[look.commit] = self._known[look.commit] = look
         self._keep(self._known.values())
         more = f" ({left} {'commit' if left == 1 else 'commits'} left)" if left else ""
-        told = look.reason.partition("\n")[0] if look.standing is Standing.SKIPPED else ""
+        is_told = look.standing is Standing.SKIPPED or len(self._looks) == 1
+        told = look.reason.partition("\n")[0] if is_told else ""
         self._say(f"{look.commit[:_SHORT]} is {look.standing}{f': {told}' if told else ''}{more}")
 
     def _describe(self, found: _Range) -> Bisection:
