@@ -145,7 +145,7 @@ class PastCommits:
             GoldenError: it cannot be run there; the message says why.
         """
         self._count += 1
-        private = self._private / f"commit-{self._count}"
+        private = self._private / f"run-{self._count}"
         private.mkdir()
         declared, passed = self.declared, self.declared.list_passed()
         head = JudgedHead(
@@ -153,7 +153,8 @@ class PastCommits:
         )
         with ExitStack() as held:
             held.callback(shutil.rmtree, private, ignore_errors=True)
-            tree = BaseWorktree(self._checkout, private, commit)
+            # Directly below: by that git's record of it is known, and forgotten, if we are killed.
+            tree = BaseWorktree(self._checkout, self._private, commit, f"commit-{self._count}")
             held.callback(tree.close)
             self.gaps.update(tree.find_gaps())
             lay_declarations(tree, head, self.manifest, links=False)
@@ -257,9 +258,15 @@ class Bisector:
                 return _Range(commits[position], tuple(commits[position + 1 : first_bad + 1]))
             if standing is Standing.BAD:
                 first_bad = position
+        folder = self._past.manifest.parent
+        is_shallow = _ask(folder, "rev-parse", "--is-shallow-repository").strip() == "true"
+        advice = (
+            "this clone is shallow, `git fetch --unshallow` brings the others"
+            if is_shallow
+            else "name a good one by --good REF"
+        )
         raise GoldenError(
-            f"{self._project.name} passes at none of the commits that were tried, back to {commits[0][:_SHORT]}: "
-            "name one that is good by --good REF"
+            f"{self._project.name} passes at none of the commits that were tried, back to {commits[0][:_SHORT]}: {advice}"
         )
 
     def _halve(self, searched: _Range) -> _Range:
