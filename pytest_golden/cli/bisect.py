@@ -16,10 +16,10 @@ import json
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_golden.cli import options
-from pytest_golden.cli.screen import answer, print_indented, show_line, styled
+from pytest_golden.cli.screen import answer, print_indented, styled
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_state_folder
 from pytest_golden.gateway import git
@@ -40,10 +40,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.settings import GoldenSettings
+    from pytest_golden.values.shape import Shape
     from pytest_golden.verify.bisection import Bisection, Culprit
 
+    _Found = TypeVar("_Found", bound=Shape)
+
 _DEFAULT_REPEAT, _MOST_REPEAT = 10, 1000
-_SHORT, _WIDEST, _MOST_NAMED = 12, 79, 10
+_SHORT, _MOST_NAMED = 12, 10
 _FOUND, _UNCLEAR, _NOT_SEARCHED = 0, 1, 3
 
 
@@ -89,25 +92,17 @@ def _search(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
     except GoldenError as error:
         options.say(str(error))
         return _NOT_SEARCHED
-    with PrivateFolder(outside=checkout) as private, show_line() as show:
-
-        def say(told: str) -> None:
-            if sys.stderr.isatty():
-                show("")
-                sys.stderr.write("\r")
-            options.say(told)
-
-        past = PastCommits(
-            manifest,
-            checkout,
-            private.path,
-            clean_environment(os.environ),
-            (lambda line: show(line[:_WIDEST])) if sys.stderr.isatty() else None,
-        )
+    with PrivateFolder(outside=checkout) as private, options.watch_gates() as (say, show):
+        past = PastCommits(manifest, checkout, private.path, clean_environment(os.environ), show)
         project = past.declared.get_project(arguments.name)
-        kept = _KnownLooks(past, project.name, settings)
-        known = {} if arguments.fresh else kept.read()
-        bisector = Bisector(past, project, known, keep=kept.keep, say=say, repeat=arguments.repeat)
+        kept = KnownRuns("bisect.json", past, project.name, settings)
+        known = {} if arguments.fresh else {one.commit: one for one in kept.read(Look)}
+
+        def keep(looks: Iterable[Look]) -> None:
+            # What could not be run for a moment may run tomorrow.
+            kept.keep(look for look in looks if look.standing is not Standing.SKIPPED)
+
+        bisector = Bisector(past, project, known, keep=keep, say=say, repeat=arguments.repeat)
         hint = None if good is not None else _find_recorded_pass(arguments, project.name)
         try:
             found = bisector.find(bad, good, hint=hint, since=arguments.since)
@@ -126,14 +121,14 @@ def _find_recorded_pass(arguments: argparse.Namespace, name: str) -> str | None:
     return None
 
 
-class _KnownLooks:
-    """Keeps what a search has found in a file, for a later search of the same project by the same floor.
+class KnownRuns:
+    """Keeps in a file what was found at commits, for a later command that asks the same of them.
 
-    The key stands for the manifest, the project's baselines and the interpreter.
+    The key stands for the manifest, the baselines of the project `name` (empty: of all) and the interpreter.
     """
 
-    def __init__(self, past: PastCommits, name: str, settings: GoldenSettings) -> None:
-        self._file = find_state_folder(past.declared.workspace_root) / "bisect.json"
+    def __init__(self, file: str, past: PastCommits, name: str, settings: GoldenSettings) -> None:
+        self._file = find_state_folder(past.declared.workspace_root) / file
         digest = hashlib.sha256(f"{name}\0{settings.python or sys.executable}".encode("utf-8", "surrogateescape"))
         baselines = past.manifest.parent / BASELINES_FOLDER / name
         for path in (past.manifest, *sorted(one for one in baselines.rglob("*") if one.is_file())):
@@ -142,20 +137,19 @@ class _KnownLooks:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
         self._key = digest.hexdigest()
 
-    def read(self) -> dict[str, Look]:
-        """Return the standings by commit; none of a file that is damaged or of another floor."""
+    def read(self, kind: type[_Found]) -> list[_Found]:
+        """Return what is kept; nothing of a file that is damaged or of another floor."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             plain: Any = json.loads(self._file.read_text(encoding="utf-8"))
             if plain["key"] == self._key:
-                return {one["commit"]: Look.from_dict(one) for one in plain["looks"]}
-        return {}
+                return [kind.from_dict(one) for one in plain["commits"]]
+        return []
 
-    def keep(self, looks: Iterable[Look]) -> None:
-        """Write them; a search that cannot is only slower the next time."""
-        # What could not be run for a moment may run tomorrow.
-        told = [look.to_dict() for look in looks if look.standing is not Standing.SKIPPED]
+    def keep(self, found: Iterable[Shape]) -> None:
+        """Write them; a command that cannot is only slower the next time."""
+        told = {"key": self._key, "commits": [one.to_dict() for one in found]}
         with suppress(OSError, GoldenError):
-            write_report(self._file, json.dumps({"key": self._key, "looks": told}, indent=1), option="bisect")
+            write_report(self._file, json.dumps(told, indent=1), option=self._file.name)
 
 
 def _show(console: Console, found: Bisection) -> None:

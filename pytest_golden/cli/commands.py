@@ -203,6 +203,13 @@ def bisect() -> Command:
     return bisect
 
 
+def replay() -> Command:
+    """Show what the present floor would have said of past commits."""
+    from pytest_golden.cli import replay
+
+    return replay
+
+
 def verify() -> Command:
     """Find what this change broke, and what was already broken."""
     from pytest_golden.cli import verify
@@ -237,6 +244,7 @@ COMMANDS: Mapping[str, Callable[[], Command]] = {
             calibrate,
             diff,
             bisect,
+            replay,
             attest,
             run,
             plan,

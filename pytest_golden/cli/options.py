@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 # The names that commands give to the gate's options.
+_WIDEST = 79
 _FLAGS = {"golden_manifest": "manifest", "golden_store": "store", "golden_attest": "attest"}
 _BEGINNING = "run `pytest --golden`, or log an intent with `golden journal log-intent`"
 _MOST_DIGITS = 9
@@ -285,6 +286,22 @@ def say(text: str) -> None:
     from pytest_golden.report.result_text import make_visible
 
     print(f"golden: {make_visible(text)}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def watch_gates() -> Iterator[tuple[Callable[[str], None], Callable[[str], None] | None]]:
+    """Yield a function that prints news as lines, and one that shows a gate's last line below, None outside a terminal."""
+    from pytest_golden.cli.screen import show_line
+
+    with show_line() as show:
+
+        def say_above(text: str) -> None:
+            if sys.stderr.isatty():
+                show("")
+                sys.stderr.write("\r")
+            say(text)
+
+        yield say_above, (lambda line: show(line[:_WIDEST])) if sys.stderr.isatty() else None
 
 
 def read_duration(option: str, text: str) -> float:

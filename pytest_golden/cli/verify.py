@@ -12,8 +12,7 @@ is judged alone.
 from __future__ import annotations
 
 import os
-import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli import options
@@ -26,7 +25,7 @@ from pytest_golden.verify.gates import clean_environment, start_gate, use_store
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rich.console import Console
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 _DEFAULT_REPEAT = 10
 _MOST_REPEAT = 1000
 _SHORT = 12
-_WIDEST = 79
 _STYLES = {
     "ok": "green",
     "fixed": "bold green",
@@ -116,7 +114,7 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         # End the gate before the lock is released, so that it does not take the lock for nobody.
         held.callback(gate.process.end)
         options.say(_describe(base, head))
-        with _watch() as (say_above, show):
+        with options.watch_gates() as (say_above, show):
             from pytest_golden.verify import service
 
             verifier = service.Verifier(
@@ -194,22 +192,6 @@ def _show(arguments: argparse.Namespace, found: Verification) -> int:
 
         answer(arguments, found.to_dict, lambda console: _show_verification(console, found))
     return found.exit_code
-
-
-@contextmanager
-def _watch() -> Iterator[tuple[Callable[[str], None], Callable[[str], None] | None]]:
-    """Yield a function that prints news as lines, and one that shows a gate's last line, None outside a terminal."""
-    from pytest_golden.cli.screen import show_line
-
-    with show_line() as show:
-
-        def say_above(text: str) -> None:
-            if sys.stderr.isatty():
-                show("")
-                sys.stderr.write("\r")
-            options.say(text)
-
-        yield say_above, (lambda line: show(line[:_WIDEST])) if sys.stderr.isatty() else None
 
 
 def _load_what_the_end_needs() -> None:

@@ -144,6 +144,10 @@ class PastCommits:
         Raises:
             GoldenError: it cannot be run there; the message says why.
         """
+        return self.run_all(commit, (name,))[name]
+
+    def run_all(self, commit: str, names: Sequence[str]) -> dict[str, GoldenProjectResult]:
+        """Run projects at a commit, in one gate, and return their results by name. Raises as `run`."""
         self._count += 1
         private = self._private / f"run-{self._count}"
         private.mkdir()
@@ -163,13 +167,13 @@ class PastCommits:
             place = made.prepare(file, declared.setup, find_setup_seconds(declared.projects))
             reports = {f"GOLDEN_{kind.upper()}": str(private / f"aside.{kind}") for kind in ("junit", "html")}
             place = replace(place, environment={**place.environment, **reports}, options=("--golden-learning=off",))
-            gate = gates.start_gate(gates.use_store(place, NO_STORE), private, "gate", projects=[name])
+            gate = gates.start_gate(gates.use_store(place, NO_STORE), private, "gate", projects=names)
             try:
                 report = gates.finish_gate(gate, f"commit {commit[:_SHORT]}", self._show)
             except gates.BrokenDownError as error:
                 raise GoldenError(str(error)) from None
             # A quarantine says what a gate makes of a failure, and a failure it is.
-            return replace(gates.result_of(report, name), quarantined=None)
+            return {name: replace(gates.result_of(report, name), quarantined=None) for name in names}
 
 
 class Bisector:
@@ -214,7 +218,7 @@ class Bisector:
         """
         folder = self._past.manifest.parent
         self._begin(bad)
-        commits = list_commits(folder, bad, good, since)
+        commits = list_first_parents(folder, bad, good, since)
         if good is None:
             searched = self._reach_back(commits, hint)
         else:
@@ -297,7 +301,7 @@ class Bisector:
         began = _ask(folder, "merge-base", parents[0], parents[1]).strip()
         if self._look(began).standing is not Standing.GOOD:
             return None
-        return _Range(began, list_commits(folder, parents[1], began))
+        return _Range(began, list_first_parents(folder, parents[1], began))
 
     def _look(self, commit: str, *, left: int = 0) -> Look:
         if commit not in self._looks:
@@ -368,7 +372,7 @@ class Bisector:
         return self._results[commit]
 
 
-def list_commits(folder: Path, bad: str, good: str | None, since: str | None = None) -> tuple[str, ...]:
+def list_first_parents(folder: Path, bad: str, good: str | None, since: str | None = None) -> tuple[str, ...]:
     """List the commits up to a bad one by first parents, oldest first: those after a good one, or all.
 
     Raises:
