@@ -29,8 +29,8 @@ from pytest_golden.regression.wording import count_of
 from pytest_golden.report.report_files import write_report
 from pytest_golden.settings import BASELINES_FOLDER
 from pytest_golden.verify.base_worktree import PrivateFolder
-from pytest_golden.verify.bisection import Bisector, Look, PastCommits, Standing
 from pytest_golden.verify.gates import clean_environment
+from pytest_golden.verify.past_commits import Bisector, Look, PastCommits, Standing
 
 if TYPE_CHECKING:
     import argparse
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.settings import GoldenSettings
     from pytest_golden.values.shape import Shape
-    from pytest_golden.verify.bisection import Bisection, Culprit
+    from pytest_golden.verify.past_commits import Bisection, Culprit
 
     _Found = TypeVar("_Found", bound=Shape)
 

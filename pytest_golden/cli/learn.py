@@ -117,9 +117,9 @@ def _learn_from_history(arguments: argparse.Namespace, manifest: Path) -> int:
     """Learn from fixes that are older than the store."""
     from pytest_golden.history.base_files import find_checkout
     from pytest_golden.verify.base_worktree import PrivateFolder
-    from pytest_golden.verify.bisection import PastCommits
     from pytest_golden.verify.gates import clean_environment
     from pytest_golden.verify.history_lessons import HistoryLearner
+    from pytest_golden.verify.past_commits import PastCommits
 
     since = _SINCE if arguments.since is None else arguments.since
     if not since.strip() or since.startswith("-"):

@@ -22,9 +22,8 @@ from pytest_golden.history.base_files import find_checkout
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.wording import count_of
 from pytest_golden.verify.base_worktree import PrivateFolder
-from pytest_golden.verify.bisection import PastCommits
 from pytest_golden.verify.gates import clean_environment
-from pytest_golden.verify.replaying import NOT_RUN, PastStatus, ReplayedCommit, Replayer
+from pytest_golden.verify.past_commits import NOT_RUN, PastCommits, PastStatus, ReplayedCommit, Replayer
 
 if TYPE_CHECKING:
     import argparse
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_golden.settings import GoldenSettings
-    from pytest_golden.verify.replaying import Replay
+    from pytest_golden.verify.past_commits import Replay
 
 _NOT_RUN_CODE = 3
 _SHORT, _LONGEST_STRIP = 12, 60

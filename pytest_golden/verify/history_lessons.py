@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.storage.store import Store
-    from pytest_golden.verify.bisection import PastCommits
+    from pytest_golden.verify.past_commits import PastCommits
 
 _SHORT, _MOST_COMMITS, _GIT_SECONDS = 12, 3_000, 60
 # The least with which a lesson is shown: one that a gate has lived through is surer.

@@ -1,4 +1,4 @@
-"""Find the commit that broke a project: run the present floor on earlier commits, and halve what is left.
+"""Run the present floor on past commits: which of them broke a project, and what would have been red.
 
 The manifest and the baselines are those of the working tree; everything else is the commit's. So what is asked of each commit
 is the same, and a commit that changed the floor is no culprit.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import deque
+from collections import Counter, deque
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,26 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway import git
 from pytest_golden.manifest.reader import load_manifest
-from pytest_golden.regression.comparison import (
-    Failure,
-    ProjectRuns,
-    Side,
-    SideRuns,
-    Verdict,
-    choose_repeats,
-    compare_runs,
-)
+from pytest_golden.regression import comparison
+from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns
 from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 from pytest_golden.settings import NO_STORE
 from pytest_golden.values.shape import Shape, VersionedShape, in_form
-from pytest_golden.verify import gates
-from pytest_golden.verify.base_worktree import (
-    BaseEnvironment,
-    BaseWorktree,
-    JudgedHead,
-    find_setup_seconds,
-    lay_declarations,
-)
+from pytest_golden.verify import base_worktree, gates
+from pytest_golden.verify.base_worktree import BaseEnvironment, BaseWorktree, JudgedHead
 from pytest_golden.verify.failures import identify_failure
 
 if TYPE_CHECKING:
@@ -45,7 +32,9 @@ if TYPE_CHECKING:
 
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
 
-_SHORT, _MOST_REASON = 12, 2_000
+_SHORT, _MOST_REASON, _MOST_TOLD = 12, 2_000, 500
+#: The status of a project at a commit that could not be run.
+NOT_RUN = "not_run"
 _MOST_COMMITS = 100_000
 _FORMAT = "%H%x00%P%x00%an%x00%aI%x00%s"
 
@@ -161,10 +150,10 @@ class PastCommits:
             tree = BaseWorktree(self._checkout, self._private, commit, f"commit-{self._count}")
             held.callback(tree.close)
             self.gaps.update(tree.find_gaps())
-            lay_declarations(tree, head, self.manifest, links=False)
+            base_worktree.lay_declarations(tree, head, self.manifest, links=False)
             file = tree.root / os.path.relpath(os.path.realpath(self.manifest), os.path.realpath(self._checkout))
             made = BaseEnvironment(self._checkout, tree.root, private, self._environment, passed)
-            place = made.prepare(file, declared.setup, find_setup_seconds(declared.projects))
+            place = made.prepare(file, declared.setup, base_worktree.find_setup_seconds(declared.projects))
             reports = {f"GOLDEN_{kind.upper()}": str(private / f"aside.{kind}") for kind in ("junit", "html")}
             place = replace(place, environment={**place.environment, **reports}, options=("--golden-learning=off",))
             gate = gates.start_gate(gates.use_store(place, NO_STORE), private, "gate", projects=names)
@@ -206,7 +195,7 @@ class Bisector:
         self._repeat = repeat
         self._results: dict[str, GoldenProjectResult] = {}
         self._looks: dict[str, Look] = {}
-        self._failure: Failure | None = None
+        self._failure: comparison.Failure | None = None
 
     def find(self, bad: str, good: str | None, *, hint: str | None = None, since: str | None = None) -> Bisection:
         """Find the commit after `good` up to `bad` that broke the project.
@@ -335,7 +324,7 @@ class Bisector:
     def _describe(self, found: _Range) -> Bisection:
         good, bad = found.good, found.commits[-1]
         runs = self._repeat_ends(good, bad)
-        (judged,) = compare_runs({self._project.name: runs}, self._repeat)
+        (judged,) = comparison.compare_runs({self._project.name: runs}, self._repeat)
         folder = self._past.manifest.parent
         return Bisection(
             project=self._project.name,
@@ -349,7 +338,7 @@ class Bisector:
             bad_passed=runs.head.tally.passed,
             bad_failed=runs.head.tally.failed,
             p_value=runs.p_value,
-            is_chance=judged.verdict is not Verdict.NEW_REGRESSION,
+            is_chance=judged.verdict is not comparison.Verdict.NEW_REGRESSION,
             gaps=tuple(sorted(self._past.gaps)),
         )
 
@@ -360,7 +349,7 @@ class Bisector:
         runs = ProjectRuns(
             name, SideRuns.begin(base, identify_failure(base)), SideRuns.begin(head, identify_failure(head))
         )
-        while chosen := choose_repeats({name: runs}, self._repeat):
+        while chosen := comparison.choose_repeats({name: runs}, self._repeat):
             for side in chosen:
                 result = self._past.run(good if side is Side.BASE else bad, name)
                 runs = runs.count(side, result.status, identify_failure(result))
@@ -407,3 +396,125 @@ def _tell(result: GoldenProjectResult) -> str:
 
 def _ask(folder: Path, *arguments: str) -> str:
     return git.ask_git(folder, *arguments, failing="git cannot list commits").decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class PastStatus(Shape):
+    """How a project stands at a commit: a status of a result, or `not_run`. `reason` is why it does not pass."""
+
+    project: str
+    status: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedCommit(Shape):
+    """One commit, its day as `2026-03-01`, its first line, and how the projects stand."""
+
+    commit: str
+    day: str
+    subject: str
+    results: tuple[PastStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay(VersionedShape):
+    """The present floor over a range of commits, oldest first, by first parents."""
+
+    base: str
+    head: str
+    projects: tuple[str, ...]
+    commits: tuple[ReplayedCommit, ...]
+
+    @property
+    @in_form()
+    def red(self) -> dict[str, int]:
+        """Count, for each project, the commits at which it would have been red."""
+        failing = {ResultStatus.FAILED.value, ResultStatus.ERROR.value}
+        counts = Counter(one.project for commit in self.commits for one in commit.results if one.status in failing)
+        return {name: counts[name] for name in self.projects}
+
+
+class _Told(NamedTuple):
+    commit: str
+    day: str
+    subject: str
+
+
+class Replayer:
+    """Runs projects at one commit after another.
+
+    `known` are commits that an earlier replay has run, by their ids; it grows. `keep` is called after each commit.
+    """
+
+    def __init__(
+        self,
+        past: PastCommits,
+        known: dict[str, ReplayedCommit],
+        *,
+        keep: Callable[[Iterable[ReplayedCommit]], None] = lambda _: None,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._past = past
+        self._known = known
+        self._keep = keep
+        self._say = say
+
+    def run(self, base: str, head: str, names: Sequence[str]) -> Replay:
+        """Run the projects at each commit after `base` up to `head`.
+
+        Raises:
+            GoldenError: `base` is no ancestor of `head`, or git cannot list the commits.
+        """
+        commits = list_range(self._past.manifest.parent, base, head)
+        replayed = []
+        for number, one in enumerate(commits, 1):
+            known = self._known.get(one.commit)
+            if known is None or {result.project for result in known.results} < set(names):
+                known = self._run(one, names)
+                # What could not be run for a moment may run tomorrow.
+                if all(result.status != NOT_RUN for result in known.results):
+                    self._known[one.commit] = known
+                    self._keep(self._known.values())
+            replayed.append(known)
+            self._say(f"{number} of {len(commits)}: {one.commit[:_SHORT]} {one.subject}{_tell_others(known, names)}")
+        return Replay(base, head, tuple(names), tuple(_choose(one, names) for one in replayed))
+
+    def _run(self, one: _Told, names: Sequence[str]) -> ReplayedCommit:
+        try:
+            results = self._past.run_all(one.commit, names)
+        except GoldenError as error:
+            reason = str(error)[:_MOST_TOLD]
+            return ReplayedCommit(*one, tuple(PastStatus(name, NOT_RUN, reason) for name in names))
+        return ReplayedCommit(*one, tuple(_make_status(results[name]) for name in names))
+
+
+def list_range(folder: Path, base: str, head: str) -> tuple[_Told, ...]:
+    """List the commits after a base up to a head by first parents, oldest first.
+
+    Raises:
+        GoldenError: the base is no ancestor of the head, or git cannot list them.
+    """
+    if git.run_git(folder, "merge-base", "--is-ancestor", base, head).returncode:
+        raise GoldenError(f"{base[:_SHORT]} is no ancestor of {head[:_SHORT]}: give a commit that came before it")
+    how = ("--first-parent", "--reverse", f"--max-count={_MOST_COMMITS}", "-z", "--format=%H%x01%cs%x01%s")
+    told = git.ask_git(folder, "log", *how, f"{base}..{head}", failing="git cannot list commits")
+    lines = filter(None, told.decode("utf-8", "replace").split("\0"))
+    return tuple(_Told(*line.split("\x01", 2)) for line in lines)
+
+
+def _make_status(result: GoldenProjectResult) -> PastStatus:
+    told = "" if result.status is ResultStatus.PASSED else (result.error_message or "")[:_MOST_TOLD]
+    return PastStatus(result.name, str(result.status), told)
+
+
+def _choose(one: ReplayedCommit, names: Sequence[str]) -> ReplayedCommit:
+    found = {result.project: result for result in one.results}
+    return ReplayedCommit(one.commit, one.day, one.subject, tuple(found[name] for name in names))
+
+
+def _tell_others(one: ReplayedCommit, names: Sequence[str]) -> str:
+    others = [
+        result for result in one.results if result.project in names and result.status != ResultStatus.PASSED.value
+    ]
+    return f": {', '.join(f'{result.project} {result.status}' for result in others)}" if others else ""
