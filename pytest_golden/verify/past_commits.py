@@ -19,7 +19,7 @@ from pytest_golden.gateway import git
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression import comparison
 from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns
-from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
+from pytest_golden.regression.model import OUTPUT_KINDS, GoldenProjectResult, ResultStatus
 from pytest_golden.settings import NO_STORE
 from pytest_golden.values.shape import Shape, VersionedShape, in_form
 from pytest_golden.verify import base_worktree, gates
@@ -308,10 +308,16 @@ class Bisector:
         self._results[commit] = result
         if result.status is ResultStatus.PASSED:
             return Look(commit, Standing.GOOD)
-        failure = identify_failure(result)
-        if failure is None or self._failure is None or failure.is_other_than((self._failure,)):
+        if not self._fails_alike(identify_failure(result)):
             return Look(commit, Standing.SKIPPED, f"it fails for another reason: {_tell(result)}"[:_MOST_REASON])
         return Look(commit, Standing.BAD, _tell(result))
+
+    def _fails_alike(self, failure: comparison.Failure | None) -> bool:
+        """Tell whether a failure has a reason of the bad end's. An output that differs otherwise is the same output, and red."""
+        if failure is None or self._failure is None:
+            return False
+        shared = failure.reasons.keys() & self._failure.reasons.keys()
+        return any(kind in OUTPUT_KINDS for kind, _ in shared) or not failure.is_other_than((self._failure,))
 
     def _note(self, look: Look, left: int = 0) -> None:
         self._looks[look.commit] = self._known[look.commit] = look

@@ -93,6 +93,8 @@ def test_commits_that_tell_nothing_are_skipped_and_named(shop: Path, commit: Com
     good = git(shop, "rev-parse", "HEAD")
     commit("Break it otherwise", load="echo boom >&2; exit 3\n")
     commit("Count the tax too", load=LOAD.format(11))
+    # The same output, red in another way.
+    commit("Count it twice", load=LOAD.format(12))
     ran = golden("bisect", "orders", "--good", good)
     assert ran.code == 1
     assert "orders broke with one of 2 commits; those between tell nothing" in ran.out
