@@ -34,7 +34,7 @@ from pytest_golden.verify.past_commits import Bisector, Look, PastCommits, Stand
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from rich.console import Console
@@ -52,7 +52,8 @@ _FOUND, _UNCLEAR, _NOT_SEARCHED = 0, 1, 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden bisect`."""
-    parser.add_argument("name", metavar="NAME", help="The golden project.")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="The golden project.")
+    parser.add_argument("--all", action="store_true", help="Search for each project that fails, and share runs.")
     parser.add_argument("--good", metavar="REF", help="A commit at which it passes (default: look ever further back).")
     parser.add_argument("--bad", metavar="REF", default="HEAD", help="A commit at which it fails (default: HEAD).")
     parser.add_argument(
@@ -79,6 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
         if given is not None and (not given.strip() or given.startswith("-")):
             what = "date" if option == "since" else "git ref"
             raise SettingsError(f"--{option} {given!r} is no {what}")
+    if (arguments.name is None) != arguments.all:
+        raise SettingsError("name one golden project, or give --all for each that fails")
     if arguments.good is not None and arguments.since is not None:
         raise SettingsError("--good and --since both say how far to look back: give one of them")
     return options.run_against_base(arguments, lambda settings, manifest: _search(arguments, settings, manifest))
@@ -94,23 +97,68 @@ def _search(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         return _NOT_SEARCHED
     with PrivateFolder(outside=checkout) as private, options.watch_gates() as (say, show):
         past = PastCommits(manifest, checkout, private.path, clean_environment(os.environ), show)
-        project = past.declared.get_project(arguments.name)
-        kept = KnownRuns("bisect.json", past, project.name, settings)
-        known = {} if arguments.fresh else {one.commit: one for one in kept.read(Look)}
 
-        def keep(looks: Iterable[Look]) -> None:
-            # What could not be run for a moment may run tomorrow.
-            kept.keep(look for look in looks if look.standing is not Standing.SKIPPED)
+        def find(name: str) -> Bisection:
+            kept = KnownRuns("bisect.json", past, name, settings)
+            known = {} if arguments.fresh else {one.commit: one for one in kept.read(Look)}
 
-        bisector = Bisector(past, project, known, keep=keep, say=say, repeat=arguments.repeat)
-        hint = None if good is not None else _find_recorded_pass(arguments, project.name)
+            def keep(looks: Iterable[Look]) -> None:
+                # What could not be run for a moment may run tomorrow.
+                kept.keep(look for look in looks if look.standing is not Standing.SKIPPED)
+
+            project = past.declared.get_project(name)
+            bisector = Bisector(past, project, known, keep=keep, say=say, repeat=arguments.repeat)
+            hint = None if good is not None else _find_recorded_pass(arguments, name)
+            return bisector.find(bad, good, hint=hint, since=arguments.since)
+
+        if arguments.all:
+            return _search_all(arguments, past, bad, find, say)
+        name = past.declared.get_project(arguments.name).name
         try:
-            found = bisector.find(bad, good, hint=hint, since=arguments.since)
+            found = find(name)
         except GoldenError as error:
             say(str(error))
             return _NOT_SEARCHED
     answer(arguments, found.to_dict, lambda console: _show(console, found))
     return _FOUND if found.is_found else _UNCLEAR
+
+
+def _search_all(
+    arguments: argparse.Namespace,
+    past: PastCommits,
+    bad: str,
+    find: Callable[[str], Bisection],
+    say: Callable[[str], None],
+) -> int:
+    """Search for each project that fails at the bad end."""
+    found: list[Bisection] = []
+    missed: dict[str, str] = {}
+    try:
+        results = past.run_all(bad, [project.name for project in past.declared.projects])
+    except GoldenError as error:
+        say(str(error))
+        return _NOT_SEARCHED
+    red = [name for name, result in results.items() if result.status.is_failure]
+    past.run_together(red)
+    for name in red:
+        say(f"searching for {name}")
+        try:
+            found.append(find(name))
+        except GoldenError as error:
+            say(str(error))
+            missed[name] = str(error)
+
+    def show(console: Console) -> None:
+        if not red:
+            console.print(styled(f"no golden project fails at {bad[:_SHORT]}", "bold green"))
+        for one in found:
+            _show(console, one)
+            console.print()
+        for name, told in missed.items():
+            console.print(styled(f"{name} was not searched for: {told}", "bold yellow"))
+
+    answer(arguments, {"projects": [one.to_dict() for one in found], "not_searched": missed}, show)
+    return _NOT_SEARCHED if missed else _FOUND if all(one.is_found for one in found) else _UNCLEAR
 
 
 def _find_recorded_pass(arguments: argparse.Namespace, name: str) -> str | None:
@@ -128,7 +176,7 @@ class KnownRuns:
     """
 
     def __init__(self, file: str, past: PastCommits, name: str, settings: GoldenSettings) -> None:
-        self._file = find_state_folder(past.declared.workspace_root) / file
+        self._file, self._name = find_state_folder(past.declared.workspace_root) / file, name
         digest = hashlib.sha256(f"{name}\0{settings.python or sys.executable}".encode("utf-8", "surrogateescape"))
         baselines = past.manifest.parent / BASELINES_FOLDER / name
         for path in (past.manifest, *sorted(one for one in baselines.rglob("*") if one.is_file())):
@@ -137,17 +185,23 @@ class KnownRuns:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
         self._key = digest.hexdigest()
 
+    def _read_all(self) -> Any:
+        return json.loads(self._file.read_text(encoding="utf-8"))
+
     def read(self, kind: type[_Found]) -> list[_Found]:
         """Return what is kept; nothing of a file that is damaged or of another floor."""
         with suppress(OSError, ValueError, KeyError, TypeError):
-            plain: Any = json.loads(self._file.read_text(encoding="utf-8"))
+            plain = self._read_all()[self._name]
             if plain["key"] == self._key:
                 return [kind.from_dict(one) for one in plain["commits"]]
         return []
 
     def keep(self, found: Iterable[Shape]) -> None:
         """Write them; a command that cannot is only slower the next time."""
-        told = {"key": self._key, "commits": [one.to_dict() for one in found]}
+        told: dict[str, Any] = {}
+        with suppress(OSError, ValueError, TypeError):
+            told = dict(self._read_all())
+        told[self._name] = {"key": self._key, "commits": [one.to_dict() for one in found]}
         with suppress(OSError, GoldenError):
             write_report(self._file, json.dumps(told, indent=1), option=self._file.name)
 

@@ -126,6 +126,9 @@ class PastCommits:
         self._environment = environment
         self._show = show
         self._count = 0
+        self._together: tuple[str, ...] = ()
+        # By commit: the results that nobody has asked for yet, or why there are none.
+        self._shared: dict[str, dict[str, GoldenProjectResult] | GoldenError] = {}
 
     def run(self, commit: str, name: str) -> GoldenProjectResult:
         """Run a project at a commit and return its result.
@@ -133,7 +136,21 @@ class PastCommits:
         Raises:
             GoldenError: it cannot be run there; the message says why.
         """
-        return self.run_all(commit, (name,))[name]
+        if name not in self._together:
+            return self.run_all(commit, (name,))[name]
+        if commit not in self._shared:
+            try:
+                self._shared[commit] = self.run_all(commit, self._together)
+            except GoldenError as error:
+                self._shared[commit] = error
+        shared = self._shared[commit]
+        if isinstance(shared, GoldenError):
+            raise shared
+        return shared.pop(name) if name in shared else self.run_all(commit, (name,))[name]
+
+    def run_together(self, names: Iterable[str]) -> None:
+        """From now on run these projects together at each commit: `run` takes the first result of each from that gate."""
+        self._together = tuple(names)
 
     def run_all(self, commit: str, names: Sequence[str]) -> dict[str, GoldenProjectResult]:
         """Run projects at a commit, in one gate, and return their results by name. Raises as `run`."""
@@ -195,7 +212,9 @@ class Bisector:
         self._repeat = repeat
         self._results: dict[str, GoldenProjectResult] = {}
         self._looks: dict[str, Look] = {}
+        # Of the bad end, known when it has been run.
         self._failure: comparison.Failure | None = None
+        self._reason = ""
 
     def find(self, bad: str, good: str | None, *, hint: str | None = None, since: str | None = None) -> Bisection:
         """Find the commit after `good` up to `bad` that broke the project.
@@ -231,8 +250,8 @@ class Bisector:
             )
         if not result.status.is_failure:
             raise GoldenError(f"{self._project.name} was not run at {bad[:_SHORT]}: {result.error_message}")
-        self._failure = identify_failure(result)
-        self._note(Look(bad, Standing.BAD, _tell(result)))
+        self._failure, self._reason = identify_failure(result), _tell(result)
+        self._note(Look(bad, Standing.BAD, self._reason))
 
     def _reach_back(self, commits: Sequence[str], hint: str | None) -> _Range:
         """Look ever further back until the project passes, twice as far each time."""
@@ -295,7 +314,8 @@ class Bisector:
     def _look(self, commit: str, *, left: int = 0) -> Look:
         if commit not in self._looks:
             look = self._known.get(commit)
-            if look is None:
+            # An earlier search may have looked for another failure.
+            if look is None or (look.standing is Standing.BAD and look.reason != self._reason):
                 look = self._judge(commit)
             self._note(look, left)
         return self._looks[commit]

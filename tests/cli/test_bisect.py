@@ -80,13 +80,29 @@ def test_the_commit_is_found_inside_a_merge(shop: Path, commit: Commit, golden: 
     # What is known is used: with one lie in it another commit is blamed, and --fresh asks anew.
     kept = shop / ".golden" / "bisect.json"
     told = json.loads(kept.read_text())
-    for look in told["commits"]:
+    for look in told["orders"]["commits"]:
         look["standing"] = "good" if look["commit"] == culprit else look["standing"]
     kept.write_text(json.dumps(told))
     assert json.loads(golden("bisect", "orders", "--json").out)["culprits"][0]["commit"] != culprit
     shown = golden("bisect", "orders", "--fresh")
     assert f"orders broke with {culprit[:12]}" in shown.out
     assert "Count the tax too" in shown.out
+
+
+def test_each_red_project_gets_its_own_commit(shop: Path, commit: Commit, golden: Golden) -> None:
+    manifest = MANIFEST + "  - {name: green, path: fine.sh}\n  - {name: stock, path: stock.sh}\n"
+    (shop / "golden_projects.yaml").write_text(manifest)
+    good = commit("More projects", fine="true\n", stock="true\n")
+    first = commit("Break the stock", stock="exit 4\n")
+    second = commit("Count the tax too", load=LOAD.format(11))
+    ran = golden("bisect", "--all", "--good", good, "--json")
+    assert ran.code == 0, ran.err
+    plain = ran.json
+    blamed = {one["project"]: [culprit["commit"] for culprit in one["culprits"]] for one in plain["projects"]}
+    assert blamed == {"orders": [second], "stock": [first]}
+    assert plain["not_searched"] == {}
+    commit("Take both back", load=LOAD.format(10), stock="true\n")
+    assert "no golden project fails at" in golden("bisect", "--all").out
 
 
 def test_commits_that_tell_nothing_are_skipped_and_named(shop: Path, commit: Commit, golden: Golden) -> None:
@@ -124,6 +140,8 @@ def test_a_failure_by_chance_accuses_nobody(shop: Path, commit: Commit, golden: 
         (("orders", "--good", "--x"), 2, "expected one argument"),
         (("orders", "--good", "HEAD", "--since", "1.day"), 2, "both say how far to look back"),
         (("orders", "--repeat", "0"), 2, "give a number from 1 to"),
+        ((), 2, "name one golden project, or give --all"),
+        (("orders", "--all"), 2, "name one golden project, or give --all"),
         (("orders", "--since", " "), 2, "is no date"),
     ],
 )
