@@ -51,6 +51,7 @@ _WIDEST_PLOT = 200
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden history`."""
     parser.add_argument("name", metavar="NAME", nargs="?", help="The golden project's name (default: all of them).")
+    parser.add_argument("--slowest", action="store_true", help="List the projects that usually take longest first.")
     options.add_limit_option(parser, _DEFAULT_LIMIT, "The most runs to show")
     options.add_options(parser, "--manifest", "--store", "--json")
 
@@ -58,6 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the history."""
     limit = options.read_limit(arguments.limit, _MOST_RUNS)
+    if arguments.slowest and arguments.name is not None:
+        raise SettingsError("--slowest orders the list of all projects: give it without a NAME")
     declared = _find_declared(arguments)
     with options.open_store(arguments) as store, store.read() as connection:
         if arguments.name is not None:
@@ -65,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
             return answer(arguments, one.to_dict, lambda console: _show_one(console, one))
         histories = [read_history(connection, name, limit) for name in [*declared, *_list_gone(connection, declared)]]
         last = next((run for _, run in list_runs(connection, before=None, limit=1, own_only=True)), None)
+    if arguments.slowest:
+        histories.sort(key=lambda history: -(usual_duration(history.runs).median_seconds or 0.0))
     newest = None if last is None else last.to_dict()
     facts = {"last_run": newest, "projects": [history.to_dict() for history in histories]}
     return answer(arguments, facts, lambda console: _show_all(console, histories, declared, last))

@@ -9,6 +9,7 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -62,6 +63,7 @@ _INTERNAL = "INTERNALERROR>"
 _PACKAGES = "site-packages"
 _MOST_KEPT_BYTES = 1_048_576
 _MOST_TOLD = 500
+_LEAST_FREE_BYTES = 65_536
 # An exception's class name, with or without its message.
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Failed|Warning)\b(?:: |$)")
 # How pytest, pip and git begin their final error line; the usage before it tells nothing.
@@ -239,10 +241,15 @@ def _read_report(gate: StartedGate, code: int) -> GateReport:
 
 def _describe_end(gate: StartedGate, code: int | None) -> str:
     if code is None or code >= 0:
-        return f"ended with exit code {code}: {find_cause(gate.process.log, gate.folder)}"
+        return f"ended with exit code {code}: {find_cause(gate.process.log, gate.folder)}{_tell_full_disk(gate.process.log)}"
     # What it printed last does not explain the signal, and may even report success.
     by = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
     return f"was killed from outside ({by}), so that nothing that it found counts"
+
+
+def _tell_full_disk(log: Path) -> str:
+    is_full = shutil.disk_usage(log.parent).free < _LEAST_FREE_BYTES
+    return f"; no space is left in {log.parent}: free some, or set TMPDIR to another folder" if is_full else ""
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:

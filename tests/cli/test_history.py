@@ -147,6 +147,16 @@ def test_all_projects_are_listed_in_the_manifests_order_first(golden: Golden, st
     assert told[2]["median_seconds"] == 1.0
 
 
+def test_the_slowest_projects_are_listed_first(golden: Golden, store: Path) -> None:
+    with Store.open(store) as opened:
+        keep(opened, "slow", results_of("PP", execution_time_seconds=[9.0, 9.0]))
+    told = golden("history", "--slowest", "--json").json["projects"]
+    usual = [project["median_seconds"] or 0.0 for project in told]
+    assert told[0]["name"] == "slow"
+    assert usual == sorted(usual, reverse=True)
+    assert {project["name"] for project in told} == {"sales", "new", "old", "slow"}
+
+
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [
@@ -228,6 +238,7 @@ def test_skipped_project_has_no_streak(golden: Golden, folder: Path) -> None:
         (("xyzzy",), "`golden history` lists all"),
         (("--limit", "0"), "--limit 0 cannot be used; give a number from 1 to 100000"),
         (("--limit", "x"), "--limit x cannot be used"),
+        (("sales", "--slowest"), "give it without a NAME"),
         (("--limit", "-3"), "--limit"),
         (("--limit", "9" * 5000), "cannot be used"),
         (("--store", "elsewhere.db"), "elsewhere.db"),
