@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.clock import utc_now
 from pytest_golden.journal import review_store
@@ -36,6 +36,8 @@ FILTERS = (ALL, *(assessment.value for assessment in Assessment))
 # The expiry in the cursor of an expectation that does not expire.
 _NEVER = -1
 _MOST_PARTS = 200
+# Of these a search reads the intents, which takes milliseconds.
+_MOST_SEARCHED = 5_000
 # A gate run has an expectation for each of its projects.
 _MOST_LISTED = 20
 _UNIT_MINUTES = {"d": 24 * 60, "h": 60, "m": 1}
@@ -119,6 +121,16 @@ class EntryDetails(Shape):
         return tuple(child.id for child in self.children)
 
 
+class FoundEntry(NamedTuple):
+    """An entry that a search has found."""
+
+    id: str
+    intent: str
+    agent_id: str
+    assessment: Assessment
+    created_at: datetime
+
+
 class JournalPages:
     """Lists entries, expectations, signals and agents. Safe between threads; the caller closes the store.
 
@@ -154,6 +166,16 @@ class JournalPages:
                 intent_type=intent_type,
             )
         return listing.cut(rows, limit, lambda row: row[:1], lambda row: ListedEntry(*row[1:]))
+
+    def search_entries(self, words: str, limit: int = DEFAULT_ITEMS) -> tuple[FoundEntry, ...]:
+        """Return the entries whose intent has these words, whatever their case, the newest first. The newest 5,000 are searched."""
+        words, limit = clean_name("words", words), check_page_limit(limit)
+        with self._store.read() as connection:
+            rows = review_store.list_intents(connection, words, limit, most=_MOST_SEARCHED)
+        return tuple(
+            FoundEntry(row.id, row.intent, row.agent_id, Assessment(row.assessment), from_ms(row.created_at))
+            for row in rows
+        )
 
     def get_entry(self, entry_id: str, most: int = _MOST_PARTS) -> EntryDetails:
         """Return an entry with the newest `most` of each kind of what belongs to it.

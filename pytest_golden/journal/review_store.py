@@ -68,6 +68,14 @@ def list_numbered_entries(
     )
 
 
+def list_intents(connection: Connection, words: str, limit: int, *, most: int) -> tuple[Row[Any], ...]:
+    """Return id, intent, agent, assessment and time of the entries of agents whose intent has these words, among the newest `most`."""
+    shown = [entries.c[name] for name in ("number", "id", "intent", "agent_id", "assessment", "created_at")]
+    newest = select(*shown, entries.c.intent_type).order_by(entries.c.number.desc()).limit(most).subquery()
+    found = select(newest).where(newest.c.intent.icontains(words, autoescape=True))
+    return tuple(connection.execute(found.order_by(newest.c.number.desc()).limit(limit)))
+
+
 def _expectations_of(entry_ids: Sequence[str], most: int | None) -> Any:
     # Selected by ids: with a subquery for the newest ten, a server may plan to read all expectations.
     query = select(expectations).order_by(expectations.c.number)

@@ -5,6 +5,7 @@ They show what the services give. A form that changes something is tied to the p
 
 from __future__ import annotations
 
+import re
 import shlex
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from pytest_golden.gate.inbox_items import KINDS, open_inbox
 from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.gate.store import RESULT_TYPE
 from pytest_golden.gate.waiting_outputs import check_clean, log_acceptance, open_waiting
+from pytest_golden.history.past_store import list_projects
 from pytest_golden.journal.model import Assessment, RoutedBy, SignalType
 from pytest_golden.journal.review import ALL, FILTERS, parse_timestamp
 from pytest_golden.journal.rules import COMMENTS, HUMAN
@@ -77,6 +79,12 @@ _INBOX_PAGES = {
     "quarantine": "projects",
     "floor": "runs",
 }
+
+
+# By the beginning of an id, the page that shows it.
+_ID_PAGES = {"entry": "journal", "signal": "signals", "lesson": "lessons", "plan": "plans", "cycle": "cycles"}
+_ID = re.compile(r"[a-z]+_[A-Za-z0-9]{1,40}")
+_MOST_FOUND = 5
 
 
 def list_routes(site: Site) -> Iterator[Route]:
@@ -305,6 +313,28 @@ def _list_waiting(services: Services, request: Request) -> dict[str, Any]:
     return {"runs": runs, "proposals": proposals, "others": others, "kinds": KINDS, "pages": _INBOX_PAGES}
 
 
+def _search(services: Services, request: Request) -> dict[str, Any]:
+    """Find an id, and projects, entries, lessons and plans by words."""
+    words = (asked(request, "q") or "").strip()
+    if not words:
+        return {"words": "", "found": None}
+    kind = words.partition("_")[0]
+    manifest = services.manifest.read()
+    with services.store.read() as connection:
+        names = {*list_projects(connection), *(one.name for one in (() if manifest is None else manifest.projects))}
+    standing = CURRENT if is_person(request) else SHOWN
+    return {
+        "words": words,
+        "found": {
+            "page": (_ID_PAGES[kind], words) if kind in _ID_PAGES and _ID.fullmatch(words) else None,
+            "projects": [name for name in sorted(names) if words.casefold() in name.casefold()][:_MOST_FOUND],
+            "entries": services.journal_pages.search_entries(words, limit=_MOST_FOUND),
+            "lessons": services.learned.list_lessons(words, filter=standing, limit=_MOST_FOUND).items,
+            "plans": services.learned.list_plans(words, limit=_MOST_FOUND).items,
+        },
+    }
+
+
 def _list_cycles(services: Services, _request: Request) -> dict[str, Any]:
     return {"cycles": list_cycles(services.journal, _find_checkout(services), limit=DEFAULT_ITEMS)}
 
@@ -334,6 +364,7 @@ _PAGES: tuple[tuple[str, str, str, Read], ...] = (
     ("/signals", "signals.html", "Signals", _list_signals),
     ("/signals/{signal}", "signal.html", "Signals", _show_signal),
     ("/waiting", "waiting.html", "Waiting", _list_waiting),
+    ("/search", "search.html", "", _search),
     ("/cycles", "cycles.html", "Waiting", _list_cycles),
     ("/cycles/{cycle}", "cycle.html", "Waiting", _show_cycle),
     ("/agents", "agents.html", "Agents", _show_agents),

@@ -490,6 +490,24 @@ def test_agents_are_told_with_their_failures_and_hints(client: TestClient, servi
     assert client.get("/api/v1/outcomes").json()["n"] == 3
 
 
+def test_a_search_finds_ids_projects_intents_lessons_and_plans(client: TestClient, services: Services) -> None:
+    assert "What do you look for?" in client.get("/search").text
+    assert "Nothing fits" in client.get("/search?q=zzzzz").text
+    entry = services.journal.log_intent(f"Load the 100% Orders {HOSTILE}", agent_id="builder")
+    page = client.get("/search?q=the+100%25+orders").text
+    assert f'href="/journal/{entry.id}"' in page
+    assert f'href="/journal/{entry.id}"' not in client.get("/search?q=the+100_+orders").text
+    for raw in ("<script>alert", "\x1b", "\u202e"):
+        assert raw not in page
+        assert raw not in client.get("/search", params={"q": HOSTILE}).text
+    assert f'href="/signals/{"signal_" + "A" * 26}"' in client.get(f"/search?q=signal_{'A' * 26}").text
+    skill = SkillMemory(lesson="Name the column of the parcels", evidence={"error": "KeyError: 'parcels'"})
+    verdict = services.lessons.add(skill, "builder")
+    assert verdict.skill is not None
+    assert f'href="/lessons/{verdict.skill.id}"' in client.get("/search?q=parcels").text
+    assert client.get("/search", params={"q": "x" * 5000}).status_code in {200, 400}
+
+
 def test_cycles_are_listed_and_shown(client: TestClient, services: Services) -> None:
     assert "No cycle has been recorded" in client.get("/cycles").text
     begun = services.journal.log_intent(f"improve {HOSTILE}", "cycle", agent_id="golden", session_key="cycle_1")

@@ -143,6 +143,14 @@ document.addEventListener("DOMContentLoaded", () => {
   if (button) offerTheme(button);
   const live = document.getElementById("live");
   if (live) new LiveGates(live).watch();
+  // A slash goes to the search, unless somebody is writing.
+  const everything = document.getElementById("everything");
+  document.addEventListener("keydown", (event) => {
+    const isWriting = event.target.closest("input, select, textarea, [contenteditable]");
+    if (!everything || event.key !== "/" || isWriting || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    everything.focus();
+  });
   // What cannot be undone is asked about once more.
   document.addEventListener("submit", (event) => {
     const question = event.target.dataset.confirm;

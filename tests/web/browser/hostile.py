@@ -77,6 +77,9 @@ def seed_ill(folder: Path, *kinds: Ill) -> tuple[str, ...]:
         "/waiting",
         "/cycles",
         "/plans",
+        "/search",
+        "/search?q=a",
+        "/search?q=orders",
     ]
     with Store.open(folder / ".golden" / "golden.db") as store:
         services = Services.on(store, manifest)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page, ViewportSize
 
 PARTS = ("Gate runs", "Projects", "Journal", "Expectations", "Summary", "Signals", "Waiting", "Lessons", "Plans")
-ALL_PAGES = 18
+ALL_PAGES = 19
 WIDTHS: dict[str, ViewportSize] = {"phone": {"width": 390, "height": 844}, "desktop": {"width": 1280, "height": 900}}
 _RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 _IS_TOO_WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
@@ -73,6 +73,11 @@ def walk(page: Page) -> Iterator[str]:
     yield "a result"
     follow(page, page.locator("h1 a"))
     yield "its project"
+    page.keyboard.press("/")
+    page.keyboard.type("orders")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    yield "what a search finds"
 
 
 def follow(page: Page, link: Locator) -> None:
