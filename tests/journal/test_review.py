@@ -50,6 +50,19 @@ def test_entries_come_newest_first_each_once(journal: Journal, pages: JournalPag
     assert read_all(lambda **more: pages.list_entries("builder", "failure", **more)) == []
 
 
+def test_intents_are_found_by_words_whatever_their_case_the_newest_first(journal: Journal, pages: JournalPages) -> None:
+    older = journal.log_intent("Load 100% of the Orders", agent_id="builder")
+    newer = journal.log_intent("ORDERS are late", agent_id="other")
+    journal.log_intent("Load 1000 of them", agent_id="builder")
+    assert [one.id for one in pages.search_entries("orders")] == [newer.id, older.id]
+    assert [one.id for one in pages.search_entries("orders", limit=1)] == [newer.id]
+    # Signs of a pattern are words.
+    assert [one.agent_id for one in pages.search_entries("100%")] == ["builder"]
+    assert pages.search_entries("o_ders") == ()
+    with pytest.raises(ValueError, match="words"):
+        pages.search_entries(" ")
+
+
 def test_what_is_added_meanwhile_moves_nothing(journal: Journal, pages: JournalPages) -> None:
     mine = log(journal, 4)
     first = pages.list_entries(limit=2)
