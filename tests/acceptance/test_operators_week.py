@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.testclient import TestClient
 
+pytest.importorskip("mcp")
 from pytest_golden.cli.main import main
 from pytest_golden.journal.outside.human import human_signal
 from pytest_golden.journal.service import Journal
