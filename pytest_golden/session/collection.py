@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pytest_golden.session.declared import Declared
 
 _TAG_MARKER = "golden_tag_"
+# Before pytest 9 `pytest . file` collects the file alone.
+_NARROWS = pytest.version_tuple < (9,)
 # Operators in the expression of `-m`, so they cannot be marker names.
 _OPERATORS = frozenset({"and", "not", "or"})
 
@@ -64,14 +66,17 @@ class GoldenCollection:
     def pytest_collection_modifyitems(
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> Generator[None, Any, Any]:
-        """Bring in the inline form before anything selects."""
-        if self._declared.manifest_path is None:
-            collector: InlineGoldenProjects = InlineGoldenProjects.from_parent(
-                session, name=self._declared.node_prefix, path=session.path, nodeid=self._declared.node_prefix
-            )
+        """Bring in what no file stands for, or what pytest has not walked to, before anything selects."""
+        manifest, prefix = self._declared.manifest_path, self._declared.node_prefix
+        collector: InlineGoldenProjects | None = None
+        if manifest is None:
+            collector = InlineGoldenProjects.from_parent(session, name=prefix, path=session.path, nodeid=prefix)
+        elif _NARROWS and not any(isinstance(item, GoldenItem) for item in items):
+            collector = GoldenManifestFile.from_parent(session, path=manifest, nodeid=prefix)
+        if collector is not None:
             collector.work = self._work
-            inline = session.genitems(collector)
-            items.extend(item for item in inline if self._named is None or item.name in self._named)
+            found = session.genitems(collector)
+            items.extend(item for item in found if self._named is None or item.name in self._named)
         return (yield)
 
     @pytest.hookimpl(tryfirst=True)
@@ -102,7 +107,8 @@ def select_manifest(config: pytest.Config, declared: Declared) -> frozenset[str]
         config.args[:] = [argument for argument in given if argument not in named]
         return _take_named(named, declared)
     folder = config.invocation_params.dir
-    if not any(_names(argument, declared.manifest_path, folder) for argument in given):
+    manifest = declared.manifest_path
+    if not any(_names(argument, manifest, folder) or _is_walked(argument, manifest, folder) for argument in given):
         given.append(_as_argument(declared.manifest_path, folder))
     config.args[:] = given
     return None
@@ -165,6 +171,12 @@ def _take_named(arguments: Iterable[str], declared: Declared) -> frozenset[str] 
 
 def _names(argument: str, manifest: Path, folder: Path) -> bool:
     return _is_same(folder / argument.partition("::")[0], manifest)
+
+
+def _is_walked(argument: str, manifest: Path, folder: Path) -> bool:
+    """Tell whether the manifest must be left to pytest's walk, which without this argument would leave out what is beside it."""
+    place = (folder / argument).resolve()
+    return _NARROWS and place.is_dir() and manifest.resolve().is_relative_to(place)
 
 
 def _as_argument(manifest: Path, folder: Path) -> str:

@@ -341,3 +341,12 @@ def test_failed_first_moves_independent_projects_only_and_says_so(workspace: Wor
     rows = [line.split()[1] for line in result.outlines if re.match("(PASSED|FAILED) ", line)][:4]
     assert rows == ["three", "one", "two", "four"]
     result.stdout.fnmatch_lines(["golden: --ff moves only `independent` golden projects to the front; *"])
+
+
+def test_tests_beside_the_manifest_are_collected_with_their_folder(pytester: pytest.Pytester) -> None:
+    # pytest 8 leaves out what is beside a file that is named after its folder.
+    pytester.makefile(".yaml", golden_projects="golden_projects: [{name: one, path: one.sh}]")
+    pytester.makepyfile("def test_ordinary(): pass")
+    for words in (["."], [str(pytester.path)]):
+        found = pytester.runpytest_inprocess("--golden", "--collect-only", "-q", *words)
+        found.stdout.fnmatch_lines(["*::test_ordinary", "golden_projects.yaml::one"])
