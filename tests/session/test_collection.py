@@ -343,10 +343,10 @@ def test_failed_first_moves_independent_projects_only_and_says_so(workspace: Wor
     result.stdout.fnmatch_lines(["golden: --ff moves only `independent` golden projects to the front; *"])
 
 
-def test_tests_beside_the_manifest_are_collected_with_their_folder(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("given", [".", "{folder}"])
+def test_tests_beside_the_manifest_are_collected_with_their_folder(workspace: Workspace, given: str) -> None:
     # pytest 8 leaves out what is beside a file that is named after its folder.
-    pytester.makefile(".yaml", golden_projects="golden_projects: [{name: one, path: one.sh}]")
-    pytester.makepyfile("def test_ordinary(): pass")
-    for words in (["."], [str(pytester.path)]):
-        found = pytester.runpytest_inprocess("--golden", "--collect-only", "-q", *words)
-        found.stdout.fnmatch_lines(["*::test_ordinary", "golden_projects.yaml::one"])
+    workspace.declare(*THREE)
+    workspace.pytester.makepyfile(test_other="def test_other(): pass")
+    found = collected(workspace.run("--collect-only", "-q", given.format(folder=workspace.path)))
+    assert (found[0], len(found)) == ("test_other.py::test_other", 4)
