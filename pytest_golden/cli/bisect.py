@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +30,7 @@ from pytest_golden.settings import BASELINES_FOLDER
 from pytest_golden.verify.base_worktree import PrivateFolder
 from pytest_golden.verify.gates import clean_environment
 from pytest_golden.verify.past_commits import Bisector, Look, PastCommits, Standing
+from pytest_golden.verify.store import digest_environment
 
 if TYPE_CHECKING:
     import argparse
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pytest_golden.settings import GoldenSettings
     from pytest_golden.values.shape import Shape
     from pytest_golden.verify.past_commits import Bisection, Culprit
 
@@ -84,10 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError("name one golden project, or give --all for each that fails")
     if arguments.good is not None and arguments.since is not None:
         raise SettingsError("--good and --since both say how far to look back: give one of them")
-    return options.run_against_base(arguments, lambda settings, manifest: _search(arguments, settings, manifest))
+    return options.run_against_base(arguments, lambda _, manifest: _search(arguments, manifest))
 
 
-def _search(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path) -> int:
+def _search(arguments: argparse.Namespace, manifest: Path) -> int:
     try:
         checkout = find_checkout(manifest.parent)
         bad = git.find_commit(manifest.parent, arguments.bad)
@@ -99,7 +98,7 @@ def _search(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         past = PastCommits(manifest, checkout, private.path, clean_environment(os.environ), show)
 
         def find(name: str) -> Bisection:
-            kept = KnownRuns("bisect.json", past, name, settings)
+            kept = KnownRuns("bisect.json", past, name)
             known = {} if arguments.fresh else {one.commit: one for one in kept.read(Look)}
 
             def keep(looks: Iterable[Look]) -> None:
@@ -172,12 +171,13 @@ def _find_recorded_pass(arguments: argparse.Namespace, name: str) -> str | None:
 class KnownRuns:
     """Keeps in a file what was found at commits, for a later command that asks the same of them.
 
-    The key stands for the manifest, the baselines of the project `name` (empty: of all) and the interpreter.
+    The key stands for the manifest, the baselines of the project `name` (empty: of all), and what is installed.
     """
 
-    def __init__(self, file: str, past: PastCommits, name: str, settings: GoldenSettings) -> None:
+    def __init__(self, file: str, past: PastCommits, name: str) -> None:
         self._file, self._name = find_state_folder(past.declared.workspace_root) / file, name
-        digest = hashlib.sha256(f"{name}\0{settings.python or sys.executable}".encode("utf-8", "surrogateescape"))
+        installed = digest_environment(past.declared, past.declared.workspace_root, past.manifest.parent)
+        digest = hashlib.sha256(f"{name}\0{installed}".encode("utf-8", "surrogateescape"))
         baselines = past.manifest.parent / BASELINES_FOLDER / name
         for path in (past.manifest, *sorted(one for one in baselines.rglob("*") if one.is_file())):
             digest.update(f"\0{path.relative_to(past.manifest.parent)}\0".encode("utf-8", "surrogateescape"))

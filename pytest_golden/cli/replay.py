@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from pytest_golden.settings import GoldenSettings
     from pytest_golden.verify.past_commits import Replay
 
 _NOT_RUN_CODE = 3
@@ -59,12 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     base, _, head = arguments.range.partition("..")
     if not base or base.startswith("-") or head.startswith((".", "-")):
         raise SettingsError(f"{arguments.range!r} is no range of commits: write BASE..HEAD, such as v1.0..main")
-    return options.run_against_base(
-        arguments, lambda settings, manifest: _replay(arguments, settings, manifest, (base, head or "HEAD"))
-    )
+    return options.run_against_base(arguments, lambda _, manifest: _replay(arguments, manifest, (base, head or "HEAD")))
 
 
-def _replay(arguments: argparse.Namespace, settings: GoldenSettings, manifest: Path, ends: tuple[str, str]) -> int:
+def _replay(arguments: argparse.Namespace, manifest: Path, ends: tuple[str, str]) -> int:
     try:
         checkout = find_checkout(manifest.parent)
         base, head = (git.find_commit(manifest.parent, ref) for ref in ends)
@@ -75,7 +72,7 @@ def _replay(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
         past = PastCommits(manifest, checkout, private.path, clean_environment(os.environ), show)
         names = [past.declared.get_project(name).name for name in arguments.names]
         names = names or [project.name for project in past.declared.projects]
-        kept = KnownRuns("replay.json", past, "", settings)
+        kept = KnownRuns("replay.json", past, "")
         known = {} if arguments.fresh else {one.commit: one for one in kept.read(ReplayedCommit)}
         try:
             found = Replayer(past, known, keep=kept.keep, say=say).run(base, head, names)

@@ -175,8 +175,10 @@ def _names(argument: str, manifest: Path, folder: Path) -> bool:
 
 def _is_walked(argument: str, manifest: Path, folder: Path) -> bool:
     """Tell whether the manifest must be left to pytest's walk, which without this argument would leave out what is beside it."""
+    if not _NARROWS:
+        return False
     place = (folder / argument).resolve()
-    return _NARROWS and place.is_dir() and manifest.resolve().is_relative_to(place)
+    return place.is_dir() and manifest.resolve().is_relative_to(place)
 
 
 def _as_argument(manifest: Path, folder: Path) -> str:

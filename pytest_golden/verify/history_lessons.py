@@ -39,11 +39,12 @@ _LETTERS, _ID_LENGTH = "0123456789ABCDEFGHJKMNPQRSTVWXYZ", 26
 
 
 class Fix(NamedTuple):
-    """A commit that says that it mends something: its id, that of its parent, and its first line."""
+    """A commit that says that it mends something: its id, that of its parent, its first line, and the files that it changed."""
 
     commit: str
     parent: str
     subject: str
+    files: tuple[str, ...]
 
 
 class HistoryLearning(NamedTuple):
@@ -76,15 +77,15 @@ class HistoryLearner:
         Raises:
             GoldenError: git cannot list commits.
         """
-        fixes = [fix for fix in list_fixes(self._checkout, since) if self._list_affected(fix)]
+        told = ((fix, self._list_affected(fix)) for fix in list_fixes(self._checkout, since))
+        fixes = [(fix, projects) for fix, projects in told if projects]
         verdicts: list[LessonVerdict] = []
         ran = known = unnoticed = 0
-        for fix in fixes[:most]:
+        for fix, projects in fixes[:most]:
             if ends_at is not None and monotonic_seconds() >= ends_at:
                 break
             ran += 1
             self._say(f"{fix.commit[:_SHORT]} {fix.subject}")
-            projects = self._list_affected(fix)
             # To learn a lesson once more would be no further support.
             unknown = [project for project in projects if not self._is_known(fix, project)]
             found = [one for project in unknown for one in self._learn_from(fix, project)]
@@ -95,12 +96,7 @@ class HistoryLearner:
 
     def _list_affected(self, fix: Fix) -> list[GoldenProjectConfig]:
         """Return the projects in whose folder the fix changed anything but tests, documentation and the manifest."""
-        listed = git.ask_git(
-            self._checkout,
-            *("diff", "--name-only", "--no-renames", "-z", fix.parent, fix.commit),
-            failing="git cannot compare commits",
-        )
-        files = [path for path in choose_files(git.split_paths(listed), self._manifest) if not is_test_file(path)]
+        files = [path for path in choose_files(fix.files, self._manifest) if not is_test_file(path)]
         return [
             project
             for project in self._past.declared.projects
@@ -161,16 +157,16 @@ def list_fixes(folder: Path, since: str) -> tuple[Fix, ...]:
     Raises:
         GoldenError: git cannot list them.
     """
-    told = git.ask_git(
-        folder,
-        *("log", "--no-merges", f"--since={since}", f"--max-count={_MOST_COMMITS}", "-z", "--format=%H%x01%P%x01%s"),
-        failing="git cannot list commits",
-    )
+    which = ("--no-merges", f"--since={since}", f"--max-count={_MOST_COMMITS}")
+    how = ("--no-renames", "--name-only", "-z", "--format=%x01%H%x02%P%x02%s%x02")
+    told = git.ask_git(folder, "log", *which, *how, failing="git cannot list commits")
     found = []
-    for line in filter(None, told.decode("utf-8", "replace").split("\0")):
-        commit, parent, subject = line.split("\x01", 2)
+    for listed in told.split(b"\x01")[1:]:
+        *head, files = listed.split(b"\x02", 3)
+        commit, parent, subject = (part.decode("utf-8", "replace") for part in head)
         if parent and FIX.search(subject):
-            found.append(Fix(commit, parent, " ".join(subject.split())))
+            paths = (path.strip("\n") for path in git.split_paths(files))
+            found.append(Fix(commit, parent, " ".join(subject.split()), tuple(filter(None, paths))))
     return tuple(found)
 
 

@@ -72,8 +72,8 @@ class Culprit(Shape):
 class Bisection(VersionedShape):
     """What was found: the commits that can have broken a project, one if it is clear which.
 
-    `good` is the last commit known to pass and `bad` the first one known to fail. `runs` are all runs of these two, `p_value` how
-    likely the failure is chance, None where it needs no test.
+    `good` is the last commit known to pass and `bad` the first one known to fail; how often each passed and failed stands beside.
+    `p_value` is how likely the failure is chance, None where it needs no test. `gaps` are what the worktrees lacked.
     """
 
     project: str
@@ -462,6 +462,8 @@ class Replay(VersionedShape):
 
 
 class _Told(NamedTuple):
+    """What git tells of a commit."""
+
     commit: str
     day: str
     subject: str
@@ -470,7 +472,7 @@ class _Told(NamedTuple):
 class Replayer:
     """Runs projects at one commit after another.
 
-    `known` are commits that an earlier replay has run, by their ids; it grows. `keep` is called after each commit.
+    `known` are commits at which an earlier replay has run some projects, by their ids; it grows. `keep` is called after each run.
     """
 
     def __init__(
@@ -496,23 +498,25 @@ class Replayer:
         replayed = []
         for number, one in enumerate(commits, 1):
             known = self._known.get(one.commit)
-            if known is None or {result.project for result in known.results} < set(names):
-                known = self._run(one, names)
+            results = {} if known is None else {result.project: result for result in known.results}
+            missing = [name for name in names if name not in results]
+            if missing:
+                results |= self._run(one.commit, missing)
                 # What could not be run for a moment may run tomorrow.
-                if all(result.status != NOT_RUN for result in known.results):
-                    self._known[one.commit] = known
-                    self._keep(self._known.values())
-            replayed.append(known)
-            self._say(f"{number} of {len(commits)}: {one.commit[:_SHORT]} {one.subject}{_tell_others(known, names)}")
-        return Replay(base, head, tuple(names), tuple(_choose(one, names) for one in replayed))
+                kept = tuple(result for result in results.values() if result.status != NOT_RUN)
+                self._known[one.commit] = ReplayedCommit(*one, kept)
+                self._keep(self._known.values())
+            asked = ReplayedCommit(*one, tuple(results[name] for name in names))
+            replayed.append(asked)
+            self._say(f"{number} of {len(commits)}: {one.commit[:_SHORT]} {one.subject}{_tell_others(asked)}")
+        return Replay(base, head, tuple(names), tuple(replayed))
 
-    def _run(self, one: _Told, names: Sequence[str]) -> ReplayedCommit:
+    def _run(self, commit: str, names: Sequence[str]) -> dict[str, PastStatus]:
         try:
-            results = self._past.run_all(one.commit, names)
+            results = self._past.run_all(commit, names)
         except GoldenError as error:
-            reason = str(error)[:_MOST_TOLD]
-            return ReplayedCommit(*one, tuple(PastStatus(name, NOT_RUN, reason) for name in names))
-        return ReplayedCommit(*one, tuple(_make_status(results[name]) for name in names))
+            return {name: PastStatus(name, NOT_RUN, str(error)[:_MOST_TOLD]) for name in names}
+        return {name: _make_status(results[name]) for name in names}
 
 
 def list_range(folder: Path, base: str, head: str) -> tuple[_Told, ...]:
@@ -534,13 +538,6 @@ def _make_status(result: GoldenProjectResult) -> PastStatus:
     return PastStatus(result.name, str(result.status), told)
 
 
-def _choose(one: ReplayedCommit, names: Sequence[str]) -> ReplayedCommit:
-    found = {result.project: result for result in one.results}
-    return ReplayedCommit(one.commit, one.day, one.subject, tuple(found[name] for name in names))
-
-
-def _tell_others(one: ReplayedCommit, names: Sequence[str]) -> str:
-    others = [
-        result for result in one.results if result.project in names and result.status != ResultStatus.PASSED.value
-    ]
-    return f": {', '.join(f'{result.project} {result.status}' for result in others)}" if others else ""
+def _tell_others(one: ReplayedCommit) -> str:
+    others = [f"{result.project} {result.status}" for result in one.results if result.status != ResultStatus.PASSED]
+    return f": {', '.join(others)}" if others else ""

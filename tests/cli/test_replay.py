@@ -32,6 +32,8 @@ def test_what_would_have_been_red_is_shown(shop: Path, commit: Commit, golden: G
     assert ran.out.splitlines()[0].endswith("red at 2 of 3 commits")
     assert ran.out.count("1 row differs in `total`") == 1
     assert f"{bad[:12]}  " in ran.out
+    # Each is asked for alone later, and what is known of the others stays known.
+    assert golden("replay", f"{base}..HEAD", "noted", "--json").json["red"] == {"noted": 1}
     found = golden("replay", f"{base}..HEAD", "orders", "--json").json
     assert (found["projects"], found["red"]) == (["orders"], {"orders": 2})
     assert [one["subject"] for one in found["commits"]] == ["Count the tax too", "Still so", "Take it back"]
