@@ -19,7 +19,7 @@ from pytest_golden.journal.assessment_store import SIGNAL_COLUMNS, Change, get_s
 from pytest_golden.journal.hints import SOURCE, Words, anchors_of, fits, read_words
 from pytest_golden.journal.model import Assessment, Expectation, ImmediateResult, RoutedBy, Signal, SignalType
 from pytest_golden.journal.routing import MOST_KEPT, News, Route, explain_correction, route
-from pytest_golden.journal.rules import GITHUB, HUMAN, Rules, corrects, rules_of
+from pytest_golden.journal.rules import FORGES, HUMAN, Rules, corrects, rules_of
 from pytest_golden.journal.store import Received, SweptStore, answer_also, correct, take_signal
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.schema import entries, expectations, signals
@@ -224,14 +224,14 @@ def receive(
 
 
 def _find_corrected(connection: Connection, signal: Signal, found: Route) -> tuple[Signal, list[Candidate]] | None:
-    """Find GitHub's earlier bad news about the same, which this good news takes back, and the expectations that it has answered."""
-    is_good = signal.source == GITHUB and signal.signal_type is SignalType.POSITIVE
+    """Find a forge's earlier bad news about the same, which this good news takes back, and the expectations that it has answered."""
+    is_good = signal.source in FORGES and signal.signal_type is SignalType.POSITIVE
     if not is_good or signal.entry_id is not None or found.taken is not None:
         return None
     known = []
     for one in sorted(found.unmet, key=lambda one: one.number, reverse=True):
         rows = _RESOLVER.run(connection, {"the_expectation": one.id}).fetchall()
-        known += [(one, read_signal(row)) for row in _RESOLVER.decode(rows) if row.source == GITHUB]
+        known += [(one, read_signal(row)) for row in _RESOLVER.decode(rows) if row.source == signal.source]
     for one, earlier in known:
         if earlier.entry_id == one.entry_id and corrects(signal.data, earlier.data):
             also = [other for other, resolver in known if other is not one and resolver.id == earlier.id]

@@ -17,23 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HUMAN = "human"
-GITHUB = "github"
+GITHUB, GITLAB, BITBUCKET = "github", "gitlab", "bitbucket"
+#: Whose news about one thing can say otherwise later.
+FORGES = frozenset({GITHUB, GITLAB, BITBUCKET})
 #: The source of the signals of scheduled checks.
 CHECK = "check"
 #: The source of what this program tells by itself, as that the time of an expectation is over.
 SYSTEM = "system"
-#: Sources that only people, GitHub and this program may use: no agent and no callback may claim one of them.
-RESERVED_SOURCES = frozenset({HUMAN, "person", GITHUB, CHECK, "golden", SYSTEM})
+#: Sources that only people, forges and this program may use: no agent and no callback may claim one of them.
+RESERVED_SOURCES = frozenset({HUMAN, "person", *FORGES, CHECK, "golden", SYSTEM})
 #: Sources of what people say: here, or with a signed comment on GitHub.
 PEOPLE = frozenset({HUMAN, GITHUB})
 #: In a signal's data and in the history's record of a correction, the id of the earlier signal that is corrected.
 CORRECTS = "corrects"
 #: Such a record in the history.
 CORRECTION = "correction"
-# What an event of GitHub is about: a later one about the same may say otherwise, as a check that was run again.
+# What an event of a forge is about: a later one about the same may say otherwise, as a check that was run again.
 _ABOUT = {
     **dict.fromkeys(("check_run", "check_suite", "workflow_run", "status", "deployment_status"), ("name", "sha")),
-    "pull_request": ("pr",),
+    **dict.fromkeys(("pipeline", "commit_status"), ("name", "sha")),
+    **dict.fromkeys(("pull_request", "merge_request"), ("pr",)),
     "pull_request_review": ("pr", "author"),
 }
 #: The events of GitHub in which a person says something.
@@ -169,7 +172,7 @@ def settle(
 
 
 def corrects(later: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Tell by their data whether GitHub's later news is about the same as its earlier news."""
+    """Tell by their data whether later news of a forge is about the same as its earlier news."""
     keys = _ABOUT.get(str(later.get("event")))
     wanted = ("event", "repository", *(keys or ()))
     return keys is not None and all(later.get(key) is not None and later.get(key) == earlier.get(key) for key in wanted)

@@ -1,4 +1,4 @@
-"""Webhooks: signals from GitHub and from senders that share the secret. Only the HMAC of the raw body is checked."""
+"""Webhooks: signals from forges and from senders that share the secret. Nothing else about the sender is checked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from pytest_golden.clock import utc_now
 from pytest_golden.errors import JournalError, PayloadError, SignatureError
+from pytest_golden.journal.outside.forge_webhooks import bitbucket_signal, gitlab_signal
 from pytest_golden.journal.outside.github_webhooks import github_signal
 from pytest_golden.journal.outside.signed import callback_signal
 from pytest_golden.web.access import Attempts, Refusal
@@ -32,13 +33,17 @@ def list_routes(site: Site) -> list[Route]:
     """Return the routes of this part."""
     webhooks = _Webhooks(site)
     return [
-        Route("/webhooks/github", partial(webhooks.receive, read=github_signal), methods=["POST"]),
-        Route("/webhooks/callback", partial(webhooks.receive, read=_read_callback), methods=["POST"]),
+        Route(f"/webhooks/{name}", partial(webhooks.receive, read=read), methods=["POST"])
+        for name, read in _READERS.items()
     ]
 
 
-def _read_callback(headers: Mapping[str, str], body: bytes, secret: str) -> dict[str, Any]:
-    return callback_signal(headers, body, secret, now=utc_now())
+_READERS: Mapping[str, Read] = {
+    "github": github_signal,
+    "gitlab": lambda headers, body, secret: gitlab_signal(headers, body, secret, now=utc_now()),
+    "bitbucket": bitbucket_signal,
+    "callback": lambda headers, body, secret: callback_signal(headers, body, secret, now=utc_now()),
+}
 
 
 class _Webhooks:

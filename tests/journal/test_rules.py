@@ -214,7 +214,9 @@ def test_reserved_names_are_refused_in_any_dress(name: str) -> None:
     signed = (f"_{name}", f"{name}!", f"{name[:2]}-{name[2:]}", f"{name}\ufe0f", f"{name}\u3164")
     dresses = (name, name.upper(), f" {name}\n", fullwidth, hidden, f"\u202e{name}", f"{name}\0", " ".join(name))
     for dress in (*dresses, *signed, *mixed, accented, misread):
-        with pytest.raises(ValueError, match="is reserved: check, github, golden, human, person, system"):
+        with pytest.raises(
+            ValueError, match="is reserved: bitbucket, check, github, gitlab, golden, human, person, system"
+        ):
             check_free_name(dress)
 
 

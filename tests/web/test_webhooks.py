@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from tests.web.conftest import Visit
 
 SECRET = "shared"
+_SIGNED_BY = {
+    "github": "X-Hub-Signature-256",
+    "gitlab": "X-Gitlab-Token",
+    "bitbucket": "X-Hub-Signature",
+    "callback": "X-Golden-Signature-256",
+}
 NEWS = {"source": "grafana", "signal_type": "positive", "summary": "rows are back", "external_id": "1"}
 
 
@@ -28,9 +34,10 @@ def send(
     client: TestClient, news: Any, secret: str = SECRET, path: str = "/webhooks/callback", **headers: str
 ) -> Response:
     body = news if isinstance(news, bytes) else json.dumps(news).encode()
-    name = "X-Hub-Signature-256" if path.endswith("github") else "X-Golden-Signature-256"
+    name = _SIGNED_BY[path.rpartition("/")[2]]
     signed = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return client.post(path, content=body, headers={name: f"sha256={signed}", **headers})
+    proof = secret if name == "X-Gitlab-Token" else f"sha256={signed}"
+    return client.post(path, content=body, headers={name: proof, **headers})
 
 
 def test_signed_news_is_kept_once(open_door: TestClient, services: Services) -> None:
@@ -39,6 +46,30 @@ def test_signed_news_is_kept_once(open_door: TestClient, services: Services) -> 
     assert first.json() == again.json()
     (orphan,) = services.journal.orphans()
     assert (orphan.id, orphan.summary) == (first.json()["signal_id"], "rows are back")
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "news"),
+    [
+        (
+            "/webhooks/gitlab",
+            {},
+            {"object_kind": "pipeline", "object_attributes": {"id": 1, "status": "failed", "sha": "5a3b9c1"}},
+        ),
+        (
+            "/webhooks/bitbucket",
+            {"X-Event-Key": "repo:commit_status_created"},
+            {"commit_status": {"key": "unit", "name": "unit", "state": "FAILED"}},
+        ),
+    ],
+)
+def test_other_forges_have_a_door_each(
+    open_door: TestClient, services: Services, path: str, headers: dict[str, str], news: Any
+) -> None:
+    assert send(open_door, news, "wrong", path, **headers).status_code == 401
+    assert send(open_door, news, path=path, **headers).status_code == 200
+    (orphan,) = services.journal.orphans()
+    assert (orphan.source, orphan.signal_type) == (path.rpartition("/")[2], "negative")
 
 
 def test_news_from_another_site_or_proxy_comes_in_by_its_signature_alone(open_door: TestClient) -> None:

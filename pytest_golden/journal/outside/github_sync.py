@@ -26,15 +26,8 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from pytest_golden.errors import JournalError
 from pytest_golden.journal.model import Signal, SignalType
-from pytest_golden.journal.outside.github_webhooks import (
-    CONCLUSIONS,
-    TRUSTED,
-    list_at,
-    number_at,
-    read_event,
-    text_at,
-    value_at,
-)
+from pytest_golden.journal.outside.github_webhooks import CONCLUSIONS, TRUSTED, read_event
+from pytest_golden.journal.outside.signed import list_at, number_at, text_at, value_at
 from pytest_golden.journal.receiving_store import find_by_external_id
 from pytest_golden.storage.folder import make_folder, replace_file
 from pytest_golden.values.shape import Shape

@@ -10,20 +10,25 @@ https://docs.github.com/en/webhooks/webhook-events-and-payloads
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from pytest_golden.errors import PayloadError
 from pytest_golden.journal.model import SignalType
 from pytest_golden.journal.outside.human import human_signal
-from pytest_golden.journal.outside.signed import check_signature, find_header, read_object
+from pytest_golden.journal.outside.signed import (
+    News,
+    check_signature,
+    find_header,
+    list_at,
+    make_signal,
+    number_at,
+    read_object,
+    text_at,
+    value_at,
+)
 from pytest_golden.journal.rules import GITHUB
-from pytest_golden.redaction.redactor import redact
-from pytest_golden.storage.columns import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,26 +69,7 @@ MERGE_GROUPS = {
 TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _REVIEW_ACTIONS = frozenset({"submitted", "dismissed"})
 _FORM = "application/x-www-form-urlencoded"
-# In the data even when null; other keys are left out then.
-_MOST_CHARACTERS = 300
-_LARGEST_NUMBER = 2**63 - 1
 _QUEUE_BRANCH = re.compile(r"gh-readonly-queue/.+/pr-(\d{1,18})-[0-9a-f]+$")
-_ALWAYS = ("event", "action", "repository", "pr", "sha")
-
-
-@dataclass(frozen=True, slots=True)
-class News:
-    """The signal in a delivery.
-
-    `identity` is what makes two deliveries one; its first item is the id that GitHub gave, None if it gave none.
-    `is_quoted` marks a title that is somebody's own words.
-    """
-
-    says: SignalType
-    title: str
-    facts: Mapping[str, Any]
-    identity: tuple[Any, ...]
-    is_quoted: bool = False
 
 
 def github_signal(headers: Mapping[str, str], body: bytes, secret: str | bytes) -> dict[str, Any] | None:
@@ -115,7 +101,10 @@ def read_event(event: str, payload: dict[str, Any], body: bytes = b"") -> dict[s
     `body` identifies an event to which GitHub gave no id.
     """
     news = EVENTS[event][1](payload)
-    return None if news is None else _arguments(event, payload, news, body)
+    if news is None:
+        return None
+    repository = number_at(payload, "repository", "id"), text_at(payload, "repository", "full_name")
+    return make_signal(GITHUB, event, text_at(payload, "action"), repository, news, body)
 
 
 def _take_from_form(headers: Mapping[str, str], body: bytes) -> bytes | str:
@@ -130,27 +119,6 @@ def _take_from_form(headers: Mapping[str, str], body: bytes) -> bytes | str:
     if len(fields.get("payload", ())) != 1:
         raise PayloadError("the form must have the field payload, once")
     return fields["payload"][0]
-
-
-def _arguments(event: str, payload: dict[str, Any], news: News, body: bytes) -> dict[str, Any]:
-    repository, action = text_at(payload, "repository", "full_name"), text_at(payload, "action")
-    facts = {**dict.fromkeys(_ALWAYS), **news.facts, "event": event, "action": action, "repository": repository}
-    known_by = news.identity if news.identity[0] is not None else (hashlib.sha256(body).hexdigest(),)
-    identity = (event, action, number_at(payload, "repository", "id"), repository, *known_by)
-    return {
-        "source": GITHUB,
-        "signal_type": news.says.value,
-        "summary": in_one_line(news.title if news.is_quoted else f"{news.title} ({_place(facts)})"),
-        "data": {key: value for key, value in facts.items() if value is not None or key in _ALWAYS},
-        "external_id": f"sha256:{hashlib.sha256(json.dumps(identity).encode()).hexdigest()}",
-    }
-
-
-def _place(facts: Mapping[str, Any]) -> str:
-    number = facts["pr"] or facts.get("issue")
-    name = facts["repository"] or "a repository"
-    place = f"{name}#{number}" if number else name
-    return f"{place}, {facts['sha'][:7]}" if facts["sha"] else place
 
 
 def _read_check_run(payload: dict[str, Any]) -> News | None:
@@ -379,42 +347,6 @@ def _is_trusted(said: dict[str, Any]) -> bool:
 def _is_person(said: dict[str, Any]) -> bool:
     login = text_at(said, "user", "login")
     return login is not None and not login.endswith("[bot]") and text_at(said, "user", "type") in (None, "User")
-
-
-def value_at(payload: Any, *keys: str) -> Any:
-    """Return the value below these keys; None where the path does not exist."""
-    for key in keys:
-        if not isinstance(payload, dict):
-            return None
-        payload = payload.get(key)
-    return payload
-
-
-def text_at(payload: Any, *keys: str) -> str | None:
-    """Return the text below these keys in one short line; None for what is blank, missing or not a text."""
-    value = value_at(payload, *keys)
-    return (in_one_line(value) or None) if isinstance(value, str) else None
-
-
-def number_at(payload: Any, *keys: str) -> int | None:
-    """Return the whole number below these keys, from 1 up and small enough for a database; None for anything else."""
-    value = value_at(payload, *keys)
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 < value <= _LARGEST_NUMBER else None
-
-
-def list_at(payload: Any, *keys: str) -> list[Any]:
-    """Return the list below these keys; an empty one for anything else."""
-    value = value_at(payload, *keys)
-    return value if isinstance(value, list) else []
-
-
-def in_one_line(text: str) -> str:
-    """Put a text into one short line. Secrets are redacted before it is cut: half a secret would not be recognised."""
-    line = storable(" ".join(text.split()))
-    if len(line) > _MOST_CHARACTERS:
-        line = f"{redact(line)[: _MOST_CHARACTERS - 1]}…"
-    return line
 
 
 #: For each event, the objects that its body must have, and the function that reads it.

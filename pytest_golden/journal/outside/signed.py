@@ -1,6 +1,6 @@
 """Signed messages from outside: check the signature, read the JSON object safely, and the generic callback.
 
-What a message of GitHub means is read in `github_webhooks.py`. Nothing is stored.
+What a forge's message means is read in `github_webhooks.py` and `forge_webhooks.py`, which make signals of it here. Nothing is stored.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import json
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,6 +17,8 @@ from pytest_golden.errors import PayloadError, SignatureError
 from pytest_golden.journal.model import SignalType
 from pytest_golden.journal.rules import check_free_name
 from pytest_golden.manifest.units import show
+from pytest_golden.redaction.redactor import redact
+from pytest_golden.storage.columns import storable
 from pytest_golden.values.checking import check_time, check_word, parse_time
 
 if TYPE_CHECKING:
@@ -29,6 +32,10 @@ _SIGNATURE = re.compile(r"sha256=([0-9a-fA-F]{64})")
 _REQUIRED = ("source", "signal_type", "summary")
 _NAMES = ("external_id", "agent_id", "session_key", "entry_id")
 _CREATED_AT = "created_at"
+_MOST_CHARACTERS = 300
+_LARGEST_NUMBER = 2**63 - 1
+# In the data even when null; other keys are left out then.
+_ALWAYS = ("event", "action", "repository", "pr", "sha")
 #: The keys that a callback may have.
 CALLBACK_KEYS = (*_REQUIRED, "data", *_NAMES, _CREATED_AT)
 
@@ -61,14 +68,7 @@ def check_signature(headers: Mapping[str, str], body: bytes, secret: str | bytes
         PayloadError: the body is larger than 2 MiB, or is not the bytes that were received.
         SignatureError: the signature is missing, malformed or wrong, or there is no secret.
     """
-    if not isinstance(body, bytes | bytearray):
-        raise PayloadError(f"the body must be bytes as they were received, not {type(body).__name__}")
-    if len(body) > MAX_BODY_BYTES:
-        raise PayloadError(f"the body has {len(body)} bytes; more than {MAX_BODY_BYTES} are not read")
-    if not secret:
-        raise SignatureError(
-            "the secret is not set, so no signature can be checked; set GOLDEN_WEBHOOK_SECRET here and at the sender"
-        )
+    require_readable(body, secret)
     key = secret if isinstance(secret, bytes) else secret.encode("utf-8", "surrogateescape")
     given = find_header(headers, header)
     if given is None:
@@ -78,6 +78,23 @@ def check_signature(headers: Mapping[str, str], body: bytes, secret: str | bytes
         raise SignatureError(f"the header {header} must be sha256= and 64 hexadecimal digits")
     if not hmac.compare_digest(bytes.fromhex(found[1]), hmac.digest(key, body, hashlib.sha256)):
         raise SignatureError(f"the header {header} does not fit the body: another secret, or a changed body")
+
+
+def require_readable(body: object, secret: str | bytes) -> None:
+    """Raise an error for a body that cannot be checked.
+
+    Raises:
+        PayloadError: it is larger than 2 MiB, or is not the bytes that were received.
+        SignatureError: there is no secret.
+    """
+    if not isinstance(body, bytes | bytearray):
+        raise PayloadError(f"the body must be bytes as they were received, not {type(body).__name__}")
+    if len(body) > MAX_BODY_BYTES:
+        raise PayloadError(f"the body has {len(body)} bytes; more than {MAX_BODY_BYTES} are not read")
+    if not secret:
+        raise SignatureError(
+            "the secret is not set, so no signature can be checked; set GOLDEN_WEBHOOK_SECRET here and at the sender"
+        )
 
 
 def find_header(headers: Mapping[str, str], name: str) -> str | None:
@@ -158,3 +175,86 @@ def _derive_id(timestamp: datetime | None, body: bytes, now: datetime) -> str:
     if abs(now - timestamp) > MOST_APART:
         raise ValueError("created_at is more than five minutes from now; send it at once, or give an external_id")
     return f"sha256:{hashlib.sha256(body).hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """The signal in a delivery of a forge.
+
+    `identity` is what makes two deliveries one; its first item is the id that the forge gave, None if it gave none.
+    `is_quoted` marks a title that is somebody's own words.
+    """
+
+    says: SignalType
+    title: str
+    facts: Mapping[str, Any]
+    identity: tuple[Any, ...]
+    is_quoted: bool = False
+
+
+def make_signal(
+    source: str,
+    event: str,
+    action: str | None,
+    repository: tuple[int | str | None, str | None],
+    news: News,
+    body: bytes,
+) -> dict[str, Any]:
+    """Return the arguments of `Journal.add_signal` for what a forge sent.
+
+    `repository` is its id and its full name. `body` identifies an event to which the forge gave no id.
+    """
+    number, name = repository
+    facts = {**dict.fromkeys(_ALWAYS), **news.facts, "event": event, "action": action, "repository": name}
+    known_by = news.identity if news.identity[0] is not None else (hashlib.sha256(body).hexdigest(),)
+    identity = (event, action, number, name, *known_by)
+    return {
+        "source": source,
+        "signal_type": news.says.value,
+        "summary": in_one_line(news.title if news.is_quoted else f"{news.title} ({_place(facts)})"),
+        "data": {key: value for key, value in facts.items() if value is not None or key in _ALWAYS},
+        "external_id": f"sha256:{hashlib.sha256(json.dumps(identity).encode()).hexdigest()}",
+    }
+
+
+def _place(facts: Mapping[str, Any]) -> str:
+    number = facts["pr"] or facts.get("issue")
+    name = facts["repository"] or "a repository"
+    place = f"{name}#{number}" if number else name
+    return f"{place}, {facts['sha'][:7]}" if facts["sha"] else place
+
+
+def value_at(payload: Any, *keys: str) -> Any:
+    """Return the value below these keys; None where the path does not exist."""
+    for key in keys:
+        if not isinstance(payload, dict):
+            return None
+        payload = payload.get(key)
+    return payload
+
+
+def text_at(payload: Any, *keys: str) -> str | None:
+    """Return the text below these keys in one short line; None for what is blank, missing or not a text."""
+    value = value_at(payload, *keys)
+    return (in_one_line(value) or None) if isinstance(value, str) else None
+
+
+def number_at(payload: Any, *keys: str) -> int | None:
+    """Return the whole number below these keys, from 1 up and small enough for a database; None for anything else."""
+    value = value_at(payload, *keys)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 < value <= _LARGEST_NUMBER else None
+
+
+def list_at(payload: Any, *keys: str) -> list[Any]:
+    """Return the list below these keys; an empty one for anything else."""
+    value = value_at(payload, *keys)
+    return value if isinstance(value, list) else []
+
+
+def in_one_line(text: str) -> str:
+    """Put a text into one short line. Secrets are redacted before it is cut: half a secret would not be recognised."""
+    line = storable(" ".join(text.split()))
+    if len(line) > _MOST_CHARACTERS:
+        line = f"{redact(line)[: _MOST_CHARACTERS - 1]}…"
+    return line
