@@ -48,6 +48,7 @@ _PAGE_SIZE = 100
 _MOST_PAGES = 10
 _LARGEST = 32 << 20
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
+_SHA = re.compile(r"[0-9a-f]{40}")
 _UNCHANGED, _GONE = 304, frozenset({404, 410, 422})
 _LIMITED = frozenset({403, 429})
 
@@ -111,10 +112,12 @@ def write_known(path: Path, key: str, known: Known) -> None:
 
 
 class Wanted(NamedTuple):
-    """What is asked about: pull requests by number, and commits or branches by name."""
+    """What is asked about: pull requests by number or by their branch, commits or branches, and deployments of such."""
 
     pull_requests: tuple[int, ...]
     refs: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
+    deployed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,8 @@ class SyncReport(Shape):
 
 def list_wanted(expectations: Iterable[Expectation], repository: str, pull_requests: Iterable[int] = ()) -> Wanted:
     """List what open expectations wait for in a repository, by their hints, and these pull requests; at most 50 of each."""
-    numbers, refs = dict.fromkeys(pull_requests), dict[str, None]()
+    numbers = dict.fromkeys(pull_requests)
+    refs, heads, deployed = dict[str, None](), dict[str, None](), dict[str, None]()
     for expectation in expectations:
         hint = expectation.match_hint or {}
         if hint.get("source", "github") != "github" or hint.get("repository", repository) != repository:
@@ -140,9 +144,12 @@ def list_wanted(expectations: Iterable[Expectation], repository: str, pull_reque
         number = str(hint.get("pr") or hint.get("issue") or "")
         if number.isascii() and number.isdigit() and len(number) < 10:
             numbers[int(number)] = None
+        elif hint.get("event") == "pull_request" and hint.get("branch"):
+            heads[str(hint["branch"])] = None
         elif ref := hint.get("sha") or hint.get("branch"):
-            refs[str(ref)] = None
-    return Wanted(tuple(numbers)[:MOST_PULL_REQUESTS], tuple(refs)[:MOST_PULL_REQUESTS])
+            (deployed if hint.get("event") == "deployment_status" else refs)[str(ref)] = None
+    names = (tuple(found)[:MOST_PULL_REQUESTS] for found in (refs, heads, deployed))
+    return Wanted(tuple(numbers)[:MOST_PULL_REQUESTS], *names)
 
 
 def sync_github(
@@ -199,7 +206,9 @@ class GitHubSync:
         """
         steps: list[tuple[Callable[[Any], None], Any]] = [
             *((self._sync_pull_request, one) for one in wanted.pull_requests),
+            *((self._sync_head, one) for one in wanted.heads),
             *((self._sync_ref, one) for one in wanted.refs),
+            *((self._sync_deployments, one) for one in wanted.deployed),
         ]
         for done, (sync, one) in enumerate(steps, 1):
             sync(one)
@@ -231,10 +240,26 @@ class GitHubSync:
         if sha := text_at(found, "head", "sha"):
             self._sync_ref(sha, found)
 
+    def _sync_head(self, branch: str) -> None:
+        """Read the pull requests of a branch; one of a fork is named `owner:branch`."""
+        head = branch if ":" in branch else f"{self._repository.partition('/')[0]}:{branch}"
+        for found in self._list(f"pulls?state=all&head={quote(head, safe='')}", always=True):
+            if text_at(found, "head", "ref") == branch.rpartition(":")[2] and (number := number_at(found, "number")):
+                self._sync_pull_request(number)
+
+    def _sync_deployments(self, ref: str) -> None:
+        """Read what became of the deployments of a commit or branch."""
+        self._require_repository()
+        key = "sha" if _SHA.fullmatch(ref) else "ref"
+        for deployment in self._list(f"deployments?{key}={quote(ref, safe='')}", always=True):
+            if number := number_at(deployment, "id"):
+                # GitHub lists the newest first.
+                for status in reversed(list(self._list(f"deployments/{number}/statuses"))):
+                    self._hear("deployment_status", {"deployment_status": status, "deployment": deployment})
+
     def _sync_issue(self, number: int) -> None:
         """Read the comments on what is no pull request; a repository that is not shown at all is told."""
-        if self._known.repository is None:
-            self._learn_repository({"base": {"repo": self._get("", always=True)}})
+        self._require_repository()
         self._sync_comments(number, {"number": number})
 
     def _sync_comments(self, number: int, issue: dict[str, Any]) -> None:
@@ -249,8 +274,7 @@ class GitHubSync:
 
     def _sync_ref(self, ref: str, request: dict[str, Any] | None = None) -> None:
         """Read the checks and statuses of a commit or branch, of a pull request if it is its head."""
-        if self._known.repository is None:
-            self._learn_repository({"base": {"repo": self._get("", always=True)}})
+        self._require_repository()
         place = f"commits/{quote(ref, safe='')}"
         known_branch = None if request is None else self._name_branch(request)
         number = number_at(request, "number")
@@ -271,6 +295,10 @@ class GitHubSync:
         ours = text_at(request, "head", "repo", "full_name") == self._repository
         return text_at(request, "head", "ref") if ours else None
 
+    def _require_repository(self) -> None:
+        if self._known.repository is None:
+            self._learn_repository({"base": {"repo": self._get("", always=True)}})
+
     def _learn_repository(self, found: Any) -> None:
         self._known.repository = number_at(found, "base", "repo", "id") or self._known.repository
 
@@ -280,15 +308,16 @@ class GitHubSync:
         if signal is not None:
             self._take(signal)
 
-    def _list(self, path: str, key: str | None = None) -> Iterator[dict[str, Any]]:
+    def _list(self, path: str, key: str | None = None, *, always: bool = False) -> Iterator[dict[str, Any]]:
         """Yield the objects of all pages of a list."""
+        start = f"{path}{'&' if '?' in path else '?'}per_page={_PAGE_SIZE}&page="
         for page in range(1, _MOST_PAGES + 1):
-            found = self._get(f"{path}?per_page={_PAGE_SIZE}&page={page}")
+            found = self._get(f"{start}{page}", always=always)
             listed = found if key is None else value_at(found, key)
             rows = listed if isinstance(listed, list) else []
             yield from (row for row in rows if isinstance(row, dict))
             # A full page is followed by another, also if it has not changed since.
-            following = self._name_page(f"{path}?per_page={_PAGE_SIZE}&page={page + 1}")
+            following = self._name_page(f"{start}{page + 1}")
             if len(rows) < _PAGE_SIZE and not (found is None and following in self._known.etags):
                 return
 

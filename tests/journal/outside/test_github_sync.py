@@ -265,3 +265,30 @@ def test_what_is_remembered_is_kept_by_key_and_a_damaged_file_forgets(tmp_path: 
     write_known(tmp_path / "a file" / "x", "a", Known())
     (tmp_path / "file").write_text("")
     write_known(tmp_path / "file" / "github.json", "a", Known())
+
+
+def test_pull_request_of_a_branch_is_found_by_its_branch(journal: Journal, server: FakeGitHub) -> None:
+    put(server, closed_at="2026-03-01T13:00:00Z", merged=True, merged_at="2026-03-01T13:00:00Z")
+    other = request(43, head={"ref": "totals-2", "sha": "d" * 40, "repo": github.REPOSITORY})
+    server.pages[f"repos/{REPOSITORY}/pulls"] = [request(42), other, {"number": 44}, 7]
+    entry = expect(journal, event="pull_request", branch="totals")
+    report = sync(journal, server)
+    assert ("positive", "pull_request") in says(report)
+    assert journal.get(entry).assessment == "success"
+    assert server.asked[f"repos/{REPOSITORY}/pulls/43"] == 0
+
+
+def test_deployment_that_is_expected_is_asked_for(journal: Journal, server: FakeGitHub) -> None:
+    told = [github.deployment_status(state, id=number) for number, state in ((3, "success"), (2, "error"))]
+    whole = f"repos/{REPOSITORY}"
+    server.pages |= {
+        whole: github.REPOSITORY,
+        f"{whole}/deployments": [{**told[0]["deployment"]}, {"id": "?"}],
+        f"{whole}/deployments/145988746/statuses": [one["deployment_status"] for one in told],
+    }
+    entry = expect(journal, event="deployment_status", sha=github.SHA)
+    known = Known()
+    assert says(sync(journal, server, known)) == [("negative", "deployment_status"), ("positive", "deployment_status")]
+    # What was deployed at last counts.
+    assert journal.get(entry).assessment == "success"
+    assert sync(journal, server, known).signals == ()
