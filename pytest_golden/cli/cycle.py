@@ -132,11 +132,17 @@ def _list(console: Console, cycles: tuple[PastCycle, ...]) -> None:
             _style_verdict(one.verdict or "not ended", one),
             show_local(one.started_at),
             one.task,
-            f"{one.branch} ({one.branch_state})" if one.branch_state != "gone" else "-",
+            _describe_branch(one),
         )
         for one in cycles
     ]
     print_listing(console, ("verdict", "began", "task", "branch"), rows, whole=("verdict", "began"))
+
+
+def _describe_branch(cycle: PastCycle) -> str:
+    if cycle.reverted_by is not None:
+        return f"reverted by {cycle.reverted_by}"
+    return "-" if cycle.branch_state == "gone" else f"{cycle.branch} ({cycle.branch_state})"
 
 
 def _style_verdict(text: str, cycle: PastCycle) -> Text:
@@ -149,13 +155,19 @@ def _show_one(console: Console, cycle: PastCycle, changes: str) -> None:
     console.print(styled(cycle.task, "bold"))
     console.print(_style_verdict(cycle.result or "it has not ended", cycle))
     ended = "" if cycle.ended_at is None else f", ended {show_local(cycle.ended_at)}"
-    console.print(styled(f"{cycle.cycle_id}: began {show_local(cycle.started_at)}{ended}; entry {cycle.entry_id}"))
+    cost = "" if cycle.cost_usd is None else f", cost ${cycle.cost_usd:.2f}"
+    console.print(
+        styled(f"{cycle.cycle_id}: began {show_local(cycle.started_at)}{ended}{cost}; entry {cycle.entry_id}")
+    )
+    if cycle.reverted_by is not None:
+        console.print(styled(f"it was reverted by {cycle.reverted_by}", "bold red"))
     if cycle.why and cycle.verdict != CycleVerdict.VERIFIED:
         print_indented(console, cycle.why, 2)
     for step in (one for one in cycle.steps if one.get("status") != StepStatus.SKIPPED):
         took = f" ({step['seconds']:.1f} s)" if isinstance(step.get("seconds"), int | float) else ""
         reason = f": {step['reason']}" if step.get("reason") else ""
-        print_indented(console, f"{step.get('step')} {step.get('status')}{took}{reason}", 2)
+        run = f" (gate run {step['run_id']})" if step.get("run_id") else ""
+        print_indented(console, f"{step.get('step')} {step.get('status')}{took}{reason}{run}", 2)
     for title, lines in (
         ("golden projects", cycle.projects),
         ("weakened floor", [str(one.get("message", one)) for one in cycle.weakened_floor]),
@@ -170,6 +182,8 @@ def _show_one(console: Console, cycle: PastCycle, changes: str) -> None:
 
 
 def _show_branch(console: Console, cycle: PastCycle) -> None:
+    if cycle.merge is not None:
+        console.print(styled(f"its merge is {cycle.merge}"))
     if cycle.branch_state == "gone":
         console.print(styled(f"its branch {cycle.branch} is not here"))
         return

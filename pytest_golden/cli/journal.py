@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import sys
 import time
 from collections import Counter
@@ -24,9 +23,10 @@ from pytest_golden.cli.journal_review import DEFAULT_AGENT, MOST_LISTED, open_jo
 from pytest_golden.cli.options import Action
 from pytest_golden.cli.screen import WIDE, answer, print_indented, print_listing, show_local, show_progress, styled
 from pytest_golden.clock import iso_utc, monotonic_seconds, utc_now
+from pytest_golden.cycle.past_cycles import record_merges_and_reverts
 from pytest_golden.errors import GoldenError, JournalError, SettingsError
 from pytest_golden.gate.pruning_store import PruneOrder, prune_store
-from pytest_golden.gateway.git import run_git
+from pytest_golden.gateway.git import find_github_repository
 from pytest_golden.journal.agent_rules import parse_rules
 from pytest_golden.journal.checks.heartbeat import Heartbeat
 from pytest_golden.journal.model import Assessment, ExpectationStatus, ImmediateResult, SignalType
@@ -53,7 +53,6 @@ _BUDGET_SECONDS = 600.0
 _LARGEST_PR = 10**9
 # What is remembered of GitHub's pages, so that an unchanged one costs nothing.
 _KNOWN_NAME = "github.json"
-_GITHUB_REMOTE = re.compile(r"github\.com[:/]+([^/\s]+/[^/\s]+?)(?:\.git)?/?$")
 _STYLES = {SignalType.POSITIVE: "green", SignalType.NEGATIVE: "bold red", SignalType.NEUTRAL: "yellow"}
 
 
@@ -366,10 +365,8 @@ def _sync(arguments: argparse.Namespace) -> int:
 
 def _find_repository(root: Path) -> str:
     with suppress(GoldenError):
-        url = run_git(root, "remote", "get-url", "origin").stdout.strip()
-        found = _GITHUB_REMOTE.search(url)
-        if found:
-            return found[1]
+        if found := find_github_repository(root):
+            return found
     raise SettingsError("no repository is known; give --repo OWNER/NAME")
 
 
@@ -424,6 +421,7 @@ def _beat(arguments: argparse.Namespace, timeout: float, budget: float) -> Heart
     settings = options.read_command_settings(arguments)
     root = options.find_root(options.locate_manifest(settings))
     with open_journal(arguments) as journal:
+        record_merges_and_reverts(journal, root)
         return Heartbeat(
             journal, workspace_root=root, view=settings.sandbox, timeout_seconds=timeout, budget_seconds=budget
         ).beat()

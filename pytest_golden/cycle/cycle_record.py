@@ -13,12 +13,13 @@ import re
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from pytest_golden.clock import new_id
-from pytest_golden.cycle.model import CycleState, CycleStep
+from pytest_golden.clock import iso_utc, new_id, utc_now
+from pytest_golden.cycle.model import CycleState, CycleStep, CycleVerdict
 from pytest_golden.cycle.rules import ERROR, FAILURE, SUCCESS, Round, get_final_status, make_fingerprint
 from pytest_golden.cycle.worktree import name_branch
 from pytest_golden.errors import GoldenError
@@ -57,6 +58,7 @@ _FOLDER = "cycles"
 _ID_FORM = re.compile(r"cycle_[0-9A-HJKMNP-TV-Z]{26}")
 _MOST_BYTES = 256 * 1024 * 1024
 _PATIENCE_SECONDS = 5.0
+_MERGE_DAYS = 14
 _FLOOR, _DECISION = "floor", "decision"
 _IMMEDIATE = {SUCCESS: ImmediateResult.SUCCESS, FAILURE: ImmediateResult.FAILURE}
 _LOG = logging.getLogger(__name__)
@@ -86,11 +88,17 @@ class CycleRecord:
         return entry.id
 
     def end(
-        self, state: CycleState, task: str, entry_id: str | None, elapsed_seconds: float, base: str | None = None
+        self,
+        state: CycleState,
+        task: str,
+        entry_id: str | None,
+        elapsed_seconds: float,
+        notes: Mapping[str, Any] = MappingProxyType({}),
     ) -> str | None:
         """Record how the cycle ended: its entry's outcome, a signal for each expectation, and an outcome to learn from.
 
-        Return the entry's id. What was recorded already is not recorded again. `base` is the commit that the work began from.
+        Return the entry's id. What was recorded already is not recorded again. `notes` may have `base`, the commit that the work
+        began from, and `github`, the repository: a verified branch is then expected to be merged there.
 
         Raises:
             GoldenError: the store does not accept it.
@@ -99,21 +107,25 @@ class CycleRecord:
             return None
         entry_id = entry_id or self.begin(state.cycle_id, task)
         with Store.open(self._location, busy_seconds=_PATIENCE_SECONDS) as store:
-            self._tell_journal(Journal(store), state, str(entry_id), base)
+            self._tell_journal(Journal(store), state, str(entry_id), notes)
             self._tell_learning(store, state, task, elapsed_seconds)
         return entry_id
 
-    def _tell_journal(self, journal: Journal, state: CycleState, entry_id: str, base: str | None) -> None:
-        if journal.get(entry_id).closed_at is not None:
+    def _tell_journal(self, journal: Journal, state: CycleState, entry_id: str, notes: Mapping[str, Any]) -> None:
+        entry = journal.get(entry_id)
+        if entry.closed_at is not None or entry.actions:
             return
         news = list(_list_news(state))
+        told = {"base": notes.get("base"), "steps": _list_steps(state), "ended_at": iso_utc(utc_now())}
+        awaits_merge = notes.get("github") and state.verdict is CycleVerdict.VERIFIED
         journal.log_outcome(
             entry_id,
             _IMMEDIATE.get(_final(state), ImmediateResult.PARTIAL),
             f"{_final(state)}, verdict {state.verdict}",
-            actions=[redact({**_note(state), "base": base, "steps": _list_steps(state)})],
+            actions=[redact({**_note(state), **told})],
             expectations=[
-                {"description": told, "match_hint": {"source": GATE_AGENT, **hint}} for told, hint, _, _ in news
+                *({"description": said, "match_hint": {"source": GATE_AGENT, **hint}} for said, hint, _, _ in news),
+                *([_expect_merge(state.cycle_id)] if awaits_merge else []),
             ],
             agent_id=GATE_AGENT,
         )
@@ -165,11 +177,22 @@ def _note(state: CycleState) -> dict[str, Any]:
 
 
 def _list_steps(state: CycleState) -> list[dict[str, Any]]:
-    """Return the steps so far, with the seconds that each took."""
+    """Return the steps so far, with the seconds that each took and the facts of each."""
     return [
-        {**record.to_dict(), "seconds": None if record.seconds is None else round(record.seconds, 3)}
+        {**record.to_dict(), "seconds": None if record.seconds is None else round(record.seconds, 3), **record.facts}
         for record in state.steps
     ]
+
+
+def _expect_merge(cycle_id: str) -> dict[str, Any]:
+    """Return the expectation that GitHub answers, by a webhook or when it is asked, or git, once the branch is merged here."""
+    # No other repository has this branch.
+    hint = {"event": "pull_request", "branch": name_branch(cycle_id)}
+    return {
+        "description": "the branch is merged",
+        "match_hint": hint,
+        "expires_minutes": _MERGE_DAYS * 24 * 60,
+    }
 
 
 def _list_news(state: CycleState) -> Iterator[tuple[str, Mapping[str, str], bool, str]]:
@@ -367,6 +390,7 @@ def _write_walk(walk: Walk) -> Any:
     is_whole = proposal == walk.state.proposal
     return {
         "state": _plain(walk.state.to_dict()),
+        "measured": _plain([[one.seconds, dict(one.facts)] for one in walk.state.steps]),
         "weakened_floor": _plain([dict(one) for one in walk.state.weakened_floor]),
         "position": walk.position,
         "round": dict(walk.present._asdict()),
@@ -386,6 +410,10 @@ def _plain(value: Any) -> Any:
 
 def _read_walk(plain: Mapping[str, Any]) -> Walk:
     state = CycleState.from_dict(plain["state"])
+    measured = zip(state.steps, plain["measured"], strict=True)
+    state = replace(
+        state, steps=tuple(replace(one, seconds=seconds, facts=dict(facts)) for one, (seconds, facts) in measured)
+    )
     position = None if plain["position"] is None else CycleStep(plain["position"])
     present = Round(**plain["round"])
     seen = tuple(map(str, plain["seen"]))

@@ -6,6 +6,7 @@ What each step returns becomes the next state, which is stored before the next s
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -38,7 +39,7 @@ class CycleRunner:
     """Walks cycles of one configuration.
 
     `steps` are callables that receive the `CycleState` and return a mapping or None. Each may return `reason`, which says how
-    it went, and `warnings`. The improvement returns `proposal`, which becomes `state.proposal`, the review `approved`, and a
+    it went, `warnings`, and `cost_usd`, what it cost. The improvement returns `proposal`, which becomes `state.proposal`, the review `approved`, and a
     step that replaces our regression checks `regression_check`, or that `RegressionCheckResult` alone. A step that raises is
     an error of the step, and the cycle is a FAILURE. A step that is None is missing.
 
@@ -186,7 +187,7 @@ class CycleRunner:
                 given = None
                 self._fail(step, error)
             else:
-                self._note(step, StepStatus.DONE, told)
+                self._note(step, StepStatus.DONE, told, given)
         self._settle(step, given)
         self._advance(step)
 
@@ -239,8 +240,7 @@ class CycleRunner:
             raise _NotRun("Nothing is to be kept: there is no store")
         try:
             walk = self._walk
-            base = walk.notes.get("base")
-            self._record.end(walk.state, self._config.task_description, walk.entry_id, self._elapsed(), base)
+            self._record.end(walk.state, self._config.task_description, walk.entry_id, self._elapsed(), walk.notes)
         except (StorageError, OSError) as error:
             # As for a gate: a store's trouble changes no verdict.
             self._warn([f"this cycle is not recorded: {error}"])
@@ -314,12 +314,14 @@ class CycleRunner:
         self._change(exit_status=rules.ERROR)
         self._warn(error.warnings if isinstance(error, StepError) else ())
         self._walk = replace(self._walk, failure=self._walk.failure or redact(f"{step}: {told}"))
-        self._note(step, StepStatus.ERROR, told)
+        self._note(step, StepStatus.ERROR, told, error.facts if isinstance(error, StepError) else None)
 
-    def _note(self, step: CycleStep, status: StepStatus, reason: str) -> None:
+    def _note(self, step: CycleStep, status: StepStatus, reason: str, given: Any = None) -> None:
         reason = redact(reason)
         seconds = None if self._step_began is None else self._read_seconds() - self._step_began
-        self._change(steps=(*self._walk.state.steps, model.StepRecord(step, status, reason, seconds)))
+        self._change(
+            steps=(*self._walk.state.steps, model.StepRecord(step, status, reason, seconds, _pick_facts(given)))
+        )
         told = f"{step}: {status}{f': {reason}' if reason else ''}"
         self._emit(CycleEventType(f"step_{status}"), step, told, is_error=status is StepStatus.ERROR)
 
@@ -383,12 +385,20 @@ def _read_steps(given: Mapping[CycleStep | str, StepCallable | None]) -> dict[Cy
     return steps
 
 
-class StepError(GoldenError):
-    """A step could not do its work; `warnings` are shown besides."""
+def _pick_facts(given: Any) -> Mapping[str, Any]:
+    told = given if isinstance(given, Mapping) else {}
+    cost = told.get("cost_usd")
+    names = {name: told[name] for name in ("run_id", "commit") if isinstance(told.get(name), str)}
+    return {"cost_usd": float(cost), **names} if isinstance(cost, int | float) and math.isfinite(cost) else names
 
-    def __init__(self, message: str, warnings: Iterable[str] = ()) -> None:
+
+class StepError(GoldenError):
+    """A step could not do its work; `warnings` are shown besides, and `facts` are kept."""
+
+    def __init__(self, message: str, warnings: Iterable[str] = (), facts: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.warnings = tuple(warnings)
+        self.facts = facts
 
 
 class _NotRun(GoldenError):  # noqa: N818 - no failure: a step raises it when it has nothing to do

@@ -102,13 +102,15 @@ class CycleEvent(Shape):
 class StepRecord(Shape):
     """One finished step; `reason` says why it was skipped, what went wrong, or how it went.
 
-    `seconds` is how long it took, None where that is not known; it is no part of `to_dict`.
+    `seconds` is how long it took, None where that is not known. `facts` may have `cost_usd`, which its command told, and of a
+    check `run_id`, the gate run's entry, and the `commit`. Neither is a part of `to_dict`.
     """
 
     step: CycleStep
     status: StepStatus
     reason: str = ""
     seconds: float | None = field(default=None, compare=False, metadata=form(hidden=True))
+    facts: Mapping[str, Any] = field(default_factory=dict, compare=False, metadata=form(hidden=True))
 
 
 @dataclass(frozen=True, slots=True)

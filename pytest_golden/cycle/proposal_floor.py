@@ -1,10 +1,10 @@
-"""Verify a proposal against the base's floor: how it touches the floor, and a gate with the base's manifest and baselines."""
+"""How the base's golden projects stand before the work, and a proposal against that floor: how it touches it, and a gate with the base's judge."""
 
 from __future__ import annotations
 
 import os
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,13 +20,13 @@ from pytest_golden.settings import BASELINES_FOLDER, NO_STORE
 from pytest_golden.verify import base_worktree, gates
 from pytest_golden.verify.base_worktree import BaseEnvironment, BaseWorktree, JudgedHead
 from pytest_golden.verify.failures import identify_failure
-from pytest_golden.verify.store import keep_spooled
+from pytest_golden.verify.model import BaseKey
+from pytest_golden.verify.store import VerificationRecord, digest_environment, keep_spooled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_golden.manifest.model import Manifest
-    from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.verify.gates import GatePlace, GateReport
 
 # What a failure gets that the proposal did not cause: as a quarantined one, it is shown and fails nothing.
@@ -48,6 +48,30 @@ class ProposalGuard:
     environment: Mapping[str, str]
     seconds_left: Callable[[], float]
     show: Callable[[str], None]
+    before: Mapping[str, SideRuns] = field(default_factory=dict, init=False)
+
+    def look(self) -> Mapping[str, SideRuns]:
+        """Return how each golden project stands on the base: what gates recorded of this commit, else what a gate finds there now.
+
+        A project that may fail for want of ignored files alone is left out.
+
+        Raises:
+            GoldenError: the gate could not run to its end, or the time is up.
+            KeyboardInterrupt: it was interrupted.
+        """
+        manifest, floor = self.floor.manifest, self.floor
+        if manifest is None or not manifest.projects:
+            return {}
+        key = BaseKey(
+            commit=floor.commit,
+            manifest=floor.relative,
+            environment=digest_environment(manifest, floor.root, floor.file.parent),
+            setup=manifest.setup,
+        )
+        record = VerificationRecord(None if self.store == NO_STORE else self.store, self.show)
+        recorded = record.find_base(key, [project.name for project in manifest.projects])
+        self.before = self._run_base() if recorded is None else recorded
+        return self.before
 
     def check(self, commit: str, changed: tuple[str, ...]) -> Mapping[str, Any]:
         """Return `regression_check`, `weakened_floor` and `warnings` of the proposal at a commit.
@@ -73,7 +97,7 @@ class ProposalGuard:
             lost = keep_spooled(root, self.store, self.floor.root, {str(report.run_id)})
             lacks = self._list_lacks(tree, replace(manifest, workspace_root=root), report)
             failed = [name for name, result in report.results.items() if result.is_regression]
-            known, told = self._find_known(judge, private.path, report, failed) if failed and not lacks else ((), ())
+            known, told = self._find_known(report, failed) if failed and not lacks else ((), ())
             warnings = (*lacks, *told, *([] if lost is None else [lost]))
         results = tuple(gates.result_of(report, project.name) for project in manifest.projects)
         results = tuple(replace(one, **_KNOWN) if one.name in known else one for one in results)
@@ -82,7 +106,8 @@ class ProposalGuard:
         if report.fails_unexplained:
             raise GoldenError("the gate failed although no golden project and no floor did")
         check = RegressionCheckResult(results)
-        return {"regression_check": check, "weakened_floor": tuple(weakened), "warnings": warnings}
+        facts = {"run_id": report.run_id, "commit": commit}
+        return {"regression_check": check, "weakened_floor": tuple(weakened), "warnings": warnings, **facts}
 
     def _prepare(
         self, manifest: Manifest, tree: BaseWorktree, judge: BaseWorktree, private: Path
@@ -108,35 +133,49 @@ class ProposalGuard:
         compares = ("--golden-base", self.floor.commit, "--golden-floor", "check")
         return ("--golden-learning=off", *gates.keep_aside(folder), *compares)
 
-    def _find_known(
-        self, judge: BaseWorktree, private: Path, report: GateReport, failed: Sequence[str]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Run on the base what fails on the proposal. Return the names that fail there for the same reason, and what to say."""
-        floor, manifest = self.floor, self.floor.manifest
-        file = judge.root / floor.relative
+    def _find_known(self, report: GateReport, failed: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of what fails on the base too, for the same reason, and what to say."""
         try:
-            if manifest is None or judge.find_gaps():
-                return (), ()
+            before = self.before or self._run_base(failed)
+        except GoldenError as error:
+            return (), (f"whether {', '.join(failed)} failed before is not known: {error}",)
+        heads = {name: report.results[name] for name in failed if name in before}
+        pairs = {
+            name: ProjectRuns(name, before[name], SideRuns.begin(result, identify_failure(result)))
+            for name, result in heads.items()
+        }
+        known = tuple(name for name, pair in pairs.items() if _is_known(pair))
+        return known, tuple(
+            f"{name} failed on the base too, for the same reason: the proposal did not break it" for name in known
+        )
+
+    def _run_base(self, names: Sequence[str] = ()) -> Mapping[str, SideRuns]:
+        """Run projects, or all, on the base; nothing is told of those that a worktree may fail."""
+        floor, manifest = self.floor, self.floor.manifest
+        if manifest is None:
+            return {}
+        with base_worktree.PrivateFolder(outside=floor.checkout) as private, ExitStack() as held:
+            tree = BaseWorktree(floor.checkout, private.path, floor.commit)
+            held.callback(tree.close)
+            if gaps := tree.find_gaps():
+                raise GoldenError("; ".join(gaps))
+            file = tree.root / floor.relative
             environment = BaseEnvironment(
-                floor.checkout, judge.root, private / "before", self.environment, manifest.list_passed()
+                floor.checkout, tree.root, private.path / "before", self.environment, manifest.list_passed()
             )
             place = replace(
                 environment.prepare(file, manifest.setup, self._limit_setup(manifest)),
                 judged=floor.checkout,
                 flags=("-P",),
             )
-            options = ("--golden-learning=off", *gates.keep_aside(private))
-            base = self._run(gates.use_store(place, NO_STORE), private, "base", options, failed)
-            missing = base_worktree.find_missing_inputs(floor.root, load_manifest(file), base.results.values())
-        except GoldenError as error:
-            return (), (f"whether {', '.join(failed)} failed before is not known: {error}",)
-        pairs = {
-            name: _pair(gates.result_of(base, name), report.results[name]) for name in failed if name not in missing
+            options = ("--golden-learning=off", *gates.keep_aside(private.path))
+            report = self._run(gates.use_store(place, NO_STORE), private.path, "base", options, names)
+            missing = base_worktree.find_missing_inputs(floor.root, load_manifest(file), report.results.values())
+        return {
+            name: SideRuns.begin(result, identify_failure(result))
+            for name, result in report.results.items()
+            if name not in missing
         }
-        known = tuple(name for name, pair in pairs.items() if _is_known(pair))
-        return known, tuple(
-            f"{name} failed on the base too, for the same reason: the proposal did not break it" for name in known
-        )
 
     def _run(
         self, place: GatePlace, folder: Path, named: str, options: Sequence[str], projects: Sequence[str] = ()
@@ -172,11 +211,6 @@ class ProposalGuard:
         except GoldenError:
             return []
         return [one.to_dict() for one in find_weakenings(base, head, not_run={})]
-
-
-def _pair(base: GoldenProjectResult, head: GoldenProjectResult) -> ProjectRuns:
-    before, now = (SideRuns.begin(result, identify_failure(result)) for result in (base, head))
-    return ProjectRuns(head.name, before, now)
 
 
 def _is_known(project: ProjectRuns) -> bool:

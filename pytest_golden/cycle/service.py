@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,16 +15,19 @@ from pytest_golden.cycle.cycle_commands import clear_leftovers, describe_ending,
 from pytest_golden.cycle.cycle_record import CycleFile, find_unfinished
 from pytest_golden.cycle.cycle_runner import CycleRunner, StepError
 from pytest_golden.cycle.model import DEFAULT_TASK, CycleConfig, CycleStep, CycleVerdict
+from pytest_golden.cycle.past_cycles import sum_costs
 from pytest_golden.cycle.proposal_floor import ProposalGuard, read_base_floor
-from pytest_golden.cycle.rules import ERROR, get_final_status
+from pytest_golden.cycle.rules import ERROR, NO_PROJECTS, get_final_status
 from pytest_golden.cycle.worktree import CycleWorktree
 from pytest_golden.errors import GoldenError, SettingsError
-from pytest_golden.gate.state_folder import find_state_folder, find_store_place, prepare_state_folder
-from pytest_golden.gateway.git import find_commit, run_git
+from pytest_golden.gate.state_folder import find_state_folder, find_store_place
+from pytest_golden.gateway.git import find_commit, find_github_repository, run_git
 from pytest_golden.gateway.model import Ending
+from pytest_golden.gateway.runners.runner import read_regular
 from pytest_golden.history.base_files import find_checkout
 from pytest_golden.redaction.redactor import redact
-from pytest_golden.regression.wording import name_some
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.wording import count_of, name_some
 from pytest_golden.settings import NO_STORE
 from pytest_golden.verify.base_worktree import PrivateFolder
 
@@ -33,11 +38,13 @@ if TYPE_CHECKING:
     from pytest_golden.cycle.model import CycleEvent, CycleState
     from pytest_golden.cycle.proposal_floor import BaseFloor
     from pytest_golden.gateway.process import Exit
+    from pytest_golden.regression.model import GoldenProjectResult
 
 _REJECTED = 1
 _MOST_NAMED = 3
 _HOOK_SECONDS = 600.0
 _LONGEST_WORDS = 300
+_AMOUNT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,7 @@ class CycleOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the command's JSON."""
-        plain = self.state.to_dict()
+        plain, cost = self.state.to_dict(), sum_costs(one.facts for one in self.state.steps)
         return {
             "cycle_id": plain["cycle_id"],
             "final_status": get_final_status(self.state),
@@ -61,6 +68,7 @@ class CycleOutcome:
             "steps": plain["steps"],
             "regression_check": plain["regression_check"],
             "weakened_floor": [dict(one) for one in self.state.weakened_floor],
+            **({} if cost is None else {"cost_usd": cost}),
         }
 
 
@@ -106,6 +114,7 @@ class CommandCycle:
         given = [self.improve, self.review, *self.hooks.values()]
         notes = {
             "base": base,
+            "github": find_github_repository(checkout),
             "improve": self.improve,
             "review": self.review,
             "hooks": dict(self.hooks),
@@ -146,13 +155,16 @@ class CommandCycle:
         with PrivateFolder(outside=floor.checkout) as scratch:
             steps = CommandSteps(
                 *(floor, notes, scratch.path),
-                store=self.store,
+                store=NO_STORE if store is None else str(store.location),
                 environment=self.environment,
                 show=self.show,
                 # The runner is made of these steps, and asked for the time only when it walks them.
                 seconds_left=lambda: runner.seconds_left,
             )
             given: dict[CycleStep | str, Callable[[CycleState], Any] | None] = {
+                CycleStep.PROJECT_SELECTION: steps.select,
+                CycleStep.USER_EXECUTION: steps.look,
+                CycleStep.OBSERVATION: steps.observe,
                 CycleStep.IMPROVEMENT: steps.improve,
                 CycleStep.REVIEW: steps.review,
                 CycleStep.REGRESSION_CHECKS: steps.check,
@@ -227,13 +239,53 @@ class CommandSteps:
     floor: BaseFloor
     notes: Mapping[str, Any]
     scratch: Path
-    store: str | None
+    store: str
     environment: Mapping[str, str]
     show: Callable[[str], None]
     seconds_left: Callable[[], float]
+    guard: ProposalGuard = field(init=False)
     tree: CycleWorktree | None = field(default=None, init=False)
     branch: str | None = field(default=None, init=False)
     last_line: str = field(default="", init=False)
+    cost: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.guard = ProposalGuard(
+            self.floor,
+            store=self.store,
+            environment=self.environment,
+            seconds_left=self.seconds_left,
+            show=self.show,
+        )
+
+    def select(self, _state: CycleState) -> Mapping[str, Any]:
+        """Name the golden projects that the base declares: all of them are the floor."""
+        names = [] if self.floor.manifest is None else [project.name for project in self.floor.manifest.projects]
+        return {
+            "reason": f"{count_of(len(names), 'golden project')}{f': {name_some(names, _MOST_NAMED)}' if names else ''}"
+        }
+
+    def look(self, _state: CycleState) -> Mapping[str, Any]:
+        """See how the golden projects stand before the work. If that cannot be known, the cycle goes on without it."""
+        try:
+            self.guard.look()
+        except GoldenError as error:
+            return {"warnings": [f"how the golden projects stood before is not known: {error}"], "reason": "not known"}
+        statuses = [one.status for one in self.guard.before.values()]
+        told = (
+            f"{statuses.count(ResultStatus.PASSED)} of {count_of(len(statuses), 'golden project')} passed on the base"
+        )
+        return {"reason": told if statuses else NO_PROJECTS}
+
+    def observe(self, _state: CycleState) -> Mapping[str, Any]:
+        """Say what is red before the work, and why: that condemns no proposal."""
+        red = [f"{name}: {result.error_message}" for name, result in self._list_red().items()]
+        return {
+            "reason": f"red before the work: {name_some(red, _MOST_NAMED)}" if red else "nothing is red before the work"
+        }
+
+    def _list_red(self) -> dict[str, GoldenProjectResult]:
+        return {name: one.result for name, one in self.guard.before.items() if one.failed and one.result is not None}
 
     def improve(self, state: CycleState) -> Mapping[str, Any]:
         """Run the improvement and propose what it left. If it failed, only keep that on the branch."""
@@ -244,7 +296,7 @@ class CommandSteps:
         try:
             return self._take_improvement(tree, state, ended, before, warnings)
         except GoldenError as error:
-            raise StepError(str(error), warnings) from None
+            raise StepError(str(error), warnings, {"cost_usd": self.cost}) from None
 
     def _take_improvement(
         self, tree: CycleWorktree, state: CycleState, ended: Exit, before: str, warnings: list[str]
@@ -264,7 +316,7 @@ class CommandSteps:
             f"{path} is a repository of its own: the branch has the name of its commit, and none of its files"
             for path in tree.list_repositories(commit)[:_MOST_NAMED]
         ]
-        told = {"warnings": warnings, "reason": f"{len(changed)} file{'' if len(changed) == 1 else 's'} changed"}
+        told = {"warnings": warnings, "reason": f"{count_of(len(changed), 'file')} changed", "cost_usd": self.cost}
         # By its commit: what was there once before and comes back upon something else is to be checked again.
         return {**told, "proposal": {"branch": tree.branch, "commit": commit}} if now != before else told
 
@@ -281,27 +333,19 @@ class CommandSteps:
             tree.put_back(commit)
         if ended.ending is not Ending.EXITED or ended.exit_code not in {0, _REJECTED}:
             told = f"the review {describe_ending(ended)}, which neither approves (0) nor rejects (1)"
-            raise StepError(told, warnings)
+            raise StepError(told, warnings, {"cost_usd": self.cost})
         is_approved = ended.exit_code == 0
         if not is_approved and state.improvements_approved:
             warnings.append(f"the branch also holds, from {commit[:12]} on, what the review rejected")
         # A reviewer's last line is what it has to say.
         told = f"{'approved' if is_approved else 'rejected'}{f': {self.last_line}' if self.last_line else ''}"
-        return {"approved": is_approved, "warnings": warnings, "reason": told}
+        return {"approved": is_approved, "warnings": warnings, "reason": told, "cost_usd": self.cost}
 
     def check(self, state: CycleState) -> Mapping[str, Any]:
         """Verify the proposal against the base's floor."""
         tree = self._open(state)
         commit = self._find_commit(tree)
-        place = find_store_place(self.store, prepare_state_folder(self.floor.root))
-        guard = ProposalGuard(
-            self.floor,
-            store=NO_STORE if place is None else str(place.location),
-            environment=self.environment,
-            seconds_left=self.seconds_left,
-            show=self.show,
-        )
-        found = guard.check(commit, tree.list_changes(commit))
+        found = self.guard.check(commit, tree.list_changes(commit))
         settings = worktree.list_changed_settings(
             self.notes.get("git_settings", {}), worktree.read_git_settings(tree.checkout)
         )
@@ -347,7 +391,12 @@ class CommandSteps:
         tree = self._open(state)
         difference, told = self.scratch / "proposal.diff", self.scratch / "cycle.json"
         tree.write_difference(difference)
-        told.write_text(json.dumps(redact(state.to_dict()), ensure_ascii=False, default=str), encoding="utf-8")
+        stood = [one.result for one in self.guard.before.values() if one.result is not None]
+        before = [{"name": one.name, "status": one.status, "message": one.error_message} for one in stood]
+        facts = {**state.to_dict(), "before": before}
+        told.write_text(json.dumps(redact(facts), ensure_ascii=False, default=str), encoding="utf-8")
+        cost = self.scratch / "cost"
+        cost.unlink(missing_ok=True)
         environment = {name: value for name, value in self.environment.items() if not name.startswith("GIT_")}
         environment |= {
             "GOLDEN_CYCLE_ID": state.cycle_id,
@@ -356,10 +405,11 @@ class CommandSteps:
             "GOLDEN_CYCLE_BASE": self.floor.commit,
             "GOLDEN_CYCLE_DIFF": str(difference),
             "GOLDEN_CYCLE_STATE": str(told),
+            "GOLDEN_CYCLE_COST": str(cost),
             "PWD": str(tree.root),
         }
-        before = _look(tree.checkout)
-        self.last_line = ""
+        checkout = _look(tree.checkout)
+        self.last_line, self.cost = "", None
         ended = run_command(
             *(name, command, tree.root),
             seconds=self.seconds_left(),
@@ -369,11 +419,26 @@ class CommandSteps:
             log=self._name_beside_state(state.cycle_id, ".log"),
             show=partial(self._show, f"{name} | "),
         )
-        return ended, _compare(name, before, _look(tree.checkout))
+        self.cost, odd = _read_cost(name, cost)
+        return ended, [*_compare(name, checkout, _look(tree.checkout)), *odd]
 
     def _show(self, prefix: str, line: str) -> None:
         self.show(line)
         self.last_line = line.removeprefix(prefix).strip()[:_LONGEST_WORDS] or self.last_line
+
+
+def _read_cost(name: str, file: Path) -> tuple[float | None, list[str]]:
+    """Return the sum of the amounts that a command wrote, one a line, and a warning for what is no amount."""
+    text = (read_regular(file) or b"").decode("utf-8", "replace")
+    lines = [line.strip().removeprefix("$") for line in text.splitlines() if line.strip()]
+    if not lines:
+        return None, []
+    if all(_AMOUNT.fullmatch(line) for line in lines):
+        return math.fsum(map(float, lines)), []
+    odd = next(line for line in lines if not _AMOUNT.fullmatch(line))
+    return None, [
+        f"{name} wrote {odd!r:.60} into GOLDEN_CYCLE_COST: it wants an amount in US dollars such as 0.42, one a line"
+    ]
 
 
 def _look(checkout: Path) -> dict[str, str]:

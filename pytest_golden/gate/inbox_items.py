@@ -124,7 +124,9 @@ def _list_cycles(store: Store, folder: Path) -> Iterator[InboxItem]:
         branch, verdict = str(note.get("branch")), note.get("verdict")
         if verdict in _ACTIONS and branch in open_branches:
             action = _ACTIONS[verdict].format(branch=quote(branch))
-            yield InboxItem("cycle", entry.id, str(verdict), _cut(entry.intent), branch, entry.closed_at, action)
+            yield InboxItem(
+                "cycle", entry.id, str(verdict), _cut(entry.intent), branch, entry.closed_at or entry.updated_at, action
+            )
 
 
 def _list_open_branches(folder: Path) -> frozenset[str]:

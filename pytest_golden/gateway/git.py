@@ -14,6 +14,7 @@ from typing import Any
 from pytest_golden.errors import GoldenError
 
 _LONGEST_SECONDS = 60
+_GITHUB_REMOTE = re.compile(r"github\.com[:/]+([^/\s]+/[^/\s]+?)(?:\.git)?/?$")
 _BRANCH = re.compile(r"[\w./-]+")
 #: The modes of a symlink and of a submodule in git's lists.
 LINK_MODE, SUBMODULE_MODE = "120000", "160000"
@@ -110,6 +111,12 @@ def list_tracked(folder: Path) -> frozenset[str] | None:
     """
     listed = run_git_raw(folder, "ls-files", "-z", "--cached", "--recurse-submodules")
     return None if listed.returncode else frozenset(split_paths(listed.stdout))
+
+
+def find_github_repository(folder: Path) -> str | None:
+    """Return the repository of the remote `origin` on GitHub as `owner/name`; None if it is elsewhere. Raises as `run_git`."""
+    found = _GITHUB_REMOTE.search(run_git(folder, "remote", "get-url", "origin").stdout.strip())
+    return found[1] if found else None
 
 
 def find_fork(folder: Path, commit: str) -> str:

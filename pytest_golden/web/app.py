@@ -6,6 +6,7 @@ import gc
 import logging
 import threading
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from anyio.to_thread import current_default_thread_limiter
@@ -15,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from pytest_golden.cycle.past_cycles import record_merges_and_reverts
 from pytest_golden.errors import GoldenError, StorageError, StorageTrouble
 from pytest_golden.journal.checks.heartbeat import Heartbeat
 from pytest_golden.report.notification import Channel
@@ -28,7 +30,7 @@ from pytest_golden.web.services import ServeOptions, Services
 from pytest_golden.web.visitor import Doorkeeper
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -135,10 +137,13 @@ def beating(services: Services, options: ServeOptions) -> Iterator[None]:
     # A check may take a minute: the server ends without waiting for it, and the check stays due.
     place = options.place
     link = f"{place.scheme}://{place.host}{place.prefix}/runs/" if place.is_behind_proxy else ""
-    channel = None if options.notify_url is None else Channel(services.store, options.notify_url, link)
-    thread = threading.Thread(
-        target=_beat, args=(heart, channel, seconds, is_over), name="golden-heartbeat", daemon=True
-    )
+    work: list[Callable[[], object]] = [
+        partial(record_merges_and_reverts, services.journal, options.manifest.parent),
+        heart.beat,
+    ]
+    if options.notify_url is not None:
+        work.append(Channel(services.store, options.notify_url, link).look)
+    thread = threading.Thread(target=_beat, args=(work, seconds, is_over), name="golden-heartbeat", daemon=True)
     thread.start()
     try:
         yield
@@ -148,13 +153,12 @@ def beating(services: Services, options: ServeOptions) -> Iterator[None]:
         thread.join(_MOST_HEARTBEAT_ENDING_SECONDS)
 
 
-def _beat(heart: Heartbeat, channel: Channel | None, seconds: float, is_over: threading.Event) -> None:
+def _beat(work: Iterable[Callable[[], object]], seconds: float, is_over: threading.Event) -> None:
     while not is_over.is_set():
         # The next beat may succeed.
         try:
-            heart.beat()
-            if channel is not None:
-                channel.look()
+            for do in work:
+                do()
         except GoldenError as error:
             if not (isinstance(error, StorageError) and error.trouble is StorageTrouble.LOCKED):
                 _LOG.warning("the heartbeat could not do its work: %s", error)
