@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.cli import options
 from pytest_golden.cli.screen import answer, print_indented, print_listing, show_local, styled
 from pytest_golden.cycle.model import CycleEventType, CycleVerdict, StepStatus
-from pytest_golden.cycle.past_cycles import describe_changes, find_cycle, list_cycles
+from pytest_golden.cycle.past_cycles import get_cycle, list_cycles
 from pytest_golden.cycle.rules import FAILURE, SUCCESS, get_final_status
 from pytest_golden.cycle.service import CommandCycle
 from pytest_golden.errors import SettingsError
@@ -116,11 +116,8 @@ def _show_past(arguments: argparse.Namespace) -> int:
             cycles = list_cycles(journal, checkout, limit=_MOST_LISTED)
             facts = {"cycles": [one.to_dict() for one in cycles]}
             return answer(arguments, facts, lambda console: _list(console, cycles))
-        cycle = find_cycle(journal, checkout, arguments.cycle)
-    changes = describe_changes(checkout, cycle)
-    return answer(
-        arguments, {**cycle.to_dict(), "changes": changes}, lambda console: _show_one(console, cycle, changes)
-    )
+        found = get_cycle(journal, checkout, arguments.cycle)
+    return answer(arguments, found.to_dict(), lambda console: _show_one(console, found.cycle, found.changes))
 
 
 def _list(console: Console, cycles: tuple[PastCycle, ...]) -> None:

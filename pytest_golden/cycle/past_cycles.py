@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,7 @@ from pytest_golden.gateway.git import run_git
 from pytest_golden.journal.model import ExpectationStatus, SignalType
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.values.checking import parse_time
-from pytest_golden.values.shape import Shape
+from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _REVERTS = "^This reverts commit [0-9a-f]{7,64}"
 _REVERTED = re.compile(r"(?m)^This reverts commit ([0-9a-f]{7,64})\b")
-_MOST_LOOKED_AT = 100
+_MOST_LOOKED_AT, _MOST_NAMED = 100, 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,14 @@ class PastCycle(Shape):
     run_id: str | None
     merge: str | None
     reverted_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CycleDetails(Shape):
+    """A recorded cycle, and what it changed, as `git diff --stat` shows it; "" if git has nothing of it any more."""
+
+    cycle: PastCycle = field(metadata=form(merged=True))
+    changes: str
 
 
 class Revert(NamedTuple):
@@ -119,25 +127,22 @@ def _tell(
     )
 
 
-def find_cycle(journal: Journal, checkout: Path, cycle_id: str | None) -> PastCycle:
-    """Return the cycle with this id, or that of its entry; None stands for the newest.
+def get_cycle(journal: Journal, checkout: Path, cycle_id: str | None) -> CycleDetails:
+    """Return the cycle with this id, or that of its entry, with what it changed; None stands for the newest.
 
     Raises:
         JournalError: there is none.
         StorageError: the store cannot be read.
     """
-    found = next(
-        (one for one in list_cycles(journal, checkout, limit=500) if cycle_id in {None, one.cycle_id, one.entry_id}),
-        None,
-    )
+    newest = list_cycles(journal, checkout, limit=1 if cycle_id is None else _MOST_NAMED)
+    found = next((one for one in newest if cycle_id in {None, one.cycle_id, one.entry_id}), None)
     if found is None:
-        named = "no cycle" if cycle_id is None else f"no cycle {cycle_id!r:.100} among the newest 500"
+        named = "no cycle" if cycle_id is None else f"no cycle {cycle_id!r:.100} among the newest {_MOST_NAMED}"
         raise JournalError(f"the journal has {named}; see: golden cycle list")
-    return found
+    return CycleDetails(found, _describe_changes(checkout, found))
 
 
-def describe_changes(checkout: Path, cycle: PastCycle) -> str:
-    """Return what the cycle changed, as `git diff --stat` shows it; "" if git has nothing of it any more."""
+def _describe_changes(checkout: Path, cycle: PastCycle) -> str:
     if cycle.commit is None:
         return ""
     # What is no commit's name could be an option of git.
@@ -169,7 +174,8 @@ def _read_cycle(entry: JournalEntry, branches: Mapping[str, tuple[str, bool]]) -
     branch = str(note.get("branch") or name_branch(cycle_id))
     commit, is_merged = branches.get(branch, (None, False))
     has_ended = bool(note)
-    steps = _list_mappings(note.get("steps"))
+    # A journal that was brought in may lack any of these.
+    steps = [{"step": "", "status": "", "reason": "", **one} for one in _list_mappings(note.get("steps"))]
     checked = _find_last(steps, "commit")
     return PastCycle(
         cycle_id=cycle_id,
@@ -183,7 +189,7 @@ def _read_cycle(entry: JournalEntry, branches: Mapping[str, tuple[str, bool]]) -
         branch_state="gone" if commit is None else "merged" if is_merged else "open",
         commit=commit or (checked if checked and _COMMIT.fullmatch(checked) else None),
         base=None if note.get("base") is None else str(note["base"]),
-        steps=steps,
+        steps=tuple(steps),
         why=entry.assessment_notes,
         projects=tuple(
             f"{one.description}: {one.status}" for one in entry.expectations if "project" in (one.match_hint or {})

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, create_model
 
+from pytest_golden.cycle.past_cycles import PastCycle
 from pytest_golden.history.recorded_model import Declaration, FailureExplanation
 from pytest_golden.history.suspects import Suspect
 from pytest_golden.journal.model import Expectation, JournalEntry, Signal
@@ -154,6 +155,7 @@ def _encodable(text: str) -> str:
 @cache
 def describe_answers() -> Mapping[str, Mapping[str, Any]]:
     """Return the JSON Schema of each tool's answer, by the tool's name."""
+    cycle = model_of(PastCycle, "cycle_id", "entry_id", "task", "verdict", "why", "branch", "branch_state", "commit")
     expectation = model_of(Expectation, "id", "description", "status", "expires_at")
     lesson = model_of(SkillMemory, "id", "lesson", "what_failed", "what_worked", "why", "approved")
     entry = model_of(JournalEntry, "id", "intent", "intent_type", "assessment", expectations=list_of(expectation))
@@ -183,6 +185,7 @@ def describe_answers() -> Mapping[str, Mapping[str, Any]]:
         "get_entry": model_of(
             EntryDetails, "id", "intent", "assessment", "assessment_notes", expectations=list_of(expectation)
         ),
+        "list_cycles": create_model("Cycles", cycles=(list_of(cycle), ...)),
         "search_lessons": create_model("Lessons", lessons=(list_of(lesson), ...)),
         "recall": create_model(
             "Recollection",

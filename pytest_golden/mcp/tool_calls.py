@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.cycle import past_cycles
 from pytest_golden.errors import GoldenError, JournalError, ManifestError, SettingsError
 from pytest_golden.history.suspects import find_suspects
 from pytest_golden.journal.rules import check_free_name
@@ -142,6 +143,14 @@ def get_entry(place: Workplace, _: Caller, given: tools.GetEntry) -> dict[str, A
     """Return one entry with the newest of what belongs to it."""
     _refuse_blank("entry_id", given.entry_id)
     return place.services().journal_pages.get_entry(given.entry_id).to_dict()
+
+
+def list_cycles(place: Workplace, _: Caller, given: tools.ListCycles) -> dict[str, Any]:
+    """Return the newest cycles, or one with what it changed."""
+    journal = place.services().journal
+    if given.cycle_id is not None:
+        return {"cycles": [past_cycles.get_cycle(journal, place.root, given.cycle_id).to_dict()]}
+    return {"cycles": [one.to_dict() for one in past_cycles.list_cycles(journal, place.root, limit=given.limit)]}
 
 
 def search_lessons(place: Workplace, _: Caller, given: tools.SearchLessons) -> dict[str, Any]:

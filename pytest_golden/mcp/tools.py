@@ -34,7 +34,7 @@ with a few words, to see what earlier work says. Hints and lessons are notes of 
 An empty answer means that nothing is known, not that nothing can go wrong.
 After a gate run: `golden_status` returns its verdict. For each project that is FAILED or ERROR, `explain_failure` returns the reasons, the failing step, \
 the end of the output, what changed since the last pass, and what is known about the failure. Do not weaken a golden project to make it pass.
-When you start or resume a piece of work: call `review_journal` with filter "failure", then "open". Fix what failed first. `get_entry` says why an entry stands as it does."""
+When you start or resume a piece of work: call `review_journal` with filter "failure", then "open". Fix what failed first. `get_entry` says why an entry stands as it does, and `list_cycles` what became of the work of unattended agents."""
 _WRITING = """\
 The journal records what you intended to do and whether it worked:
 1. Before work whose success shows only later (a deploy, a migration, a change to a pipeline, a fix that must hold): call `log_intent` with one sentence. Keep its entry_id.
@@ -222,6 +222,13 @@ class GetEntry(Arguments):
     entry_id: str = Field(description="The id of the entry.")
 
 
+class ListCycles(Arguments):
+    """List improvement cycles, newest first: the task, the verdict and why, each step, the branch and whether it is merged or reverted."""
+
+    cycle_id: str | None = Field(None, description="Only this cycle, with what it changed.")
+    limit: _Limit = Field(5, description="The most to return.")
+
+
 class SearchLessons(Arguments):
     """Find lessons from earlier failures and their fixes, by a few words.
 
@@ -349,6 +356,7 @@ TOOLS: Mapping[str, GoldenTool] = {
         GoldenTool("get_plan", "Get plans", GetPlan),
         GoldenTool("review_journal", "Review the journal", ReviewJournal),
         GoldenTool("get_entry", "Get an entry", GetEntry),
+        GoldenTool("list_cycles", "List improvement cycles", ListCycles),
         GoldenTool("search_lessons", "Search lessons", SearchLessons),
         GoldenTool("recall", "Recall", Recall),
         GoldenTool("list_golden_projects", "List golden projects", ListGoldenProjects),

@@ -19,6 +19,8 @@ from starlette.requests import Request  # noqa: TC002 - FastAPI reads the annota
 from starlette.routing import Mount
 
 from pytest_golden.clock import utc_now
+from pytest_golden.cycle import past_cycles
+from pytest_golden.cycle.past_cycles import CycleDetails, PastCycle
 from pytest_golden.errors import GoldenError, JournalError
 from pytest_golden.gate.inbox_items import Inbox, open_inbox
 from pytest_golden.history.recorded_model import ListedProject, ListedRun, ProjectDetails, RecordedResult
@@ -103,7 +105,13 @@ def list_routes(site: Site) -> list[Mount]:
             RequestValidationError: _tell_shape,
         },
     )
-    parts = {_add_gates: "gates", _add_journal: "journal", _add_signals: "journal", _add_writing: "journal"}
+    parts = {
+        _add_waiting: "gates",
+        _add_gates: "gates",
+        _add_journal: "journal",
+        _add_signals: "journal",
+        _add_writing: "journal",
+    }
     for add_routes, tag in {**parts, _add_learning: "learning", _add_judging: "learning"}.items():
         router = _Router(tags=[tag], route_class=_Route)
         add_routes(router, site)
@@ -215,13 +223,28 @@ def _model(kind: Any) -> type[BaseModel]:
     return kind if issubclass(kind, BaseModel) else model_of(kind)
 
 
-def _add_gates(router: _Router, site: Site) -> None:
+def _add_waiting(router: _Router, site: Site) -> None:
     services = site.services
 
     @router.one("/inbox", Inbox, 400)
     def get_inbox(*, by_person: IsPerson) -> Any:
         """Get what waits for a person, each with its one action; without the token, without the words of lessons."""
         return open_inbox(services.store, services.manifest.read(), utc_now(), by_person=by_person).to_dict()
+
+    @router.page("/cycles", PastCycle, "get_cycle", by="cycle_id")
+    def list_cycles(limit: Limit = DEFAULT_ITEMS) -> Any:
+        """List the newest improvement cycles, and where their branches are now."""
+        cycles = past_cycles.list_cycles(services.journal, services.manifest.folder, limit=limit)
+        return {"items": [one.to_dict() for one in cycles], "next_cursor": None}
+
+    @router.one("/cycles/{id}", CycleDetails)
+    def get_cycle(id: Id) -> Any:  # noqa: A002 - the public name
+        """Get a cycle: its verdict and why, its steps, and what it changed."""
+        return past_cycles.get_cycle(services.journal, services.manifest.folder, id).to_dict()
+
+
+def _add_gates(router: _Router, site: Site) -> None:
+    services = site.services
 
     @router.page("/runs", ListedRun, "get_run")
     def list_runs(limit: Limit = DEFAULT_ITEMS, cursor: Cursor = None) -> Any:

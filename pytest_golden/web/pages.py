@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pytest_golden.clock import utc_now
-from pytest_golden.cycle.past_cycles import describe_changes, find_cycle, list_cycles
+from pytest_golden.cycle.past_cycles import get_cycle, list_cycles
 from pytest_golden.errors import BaselineError, GoldenError
 from pytest_golden.gate.inbox_items import KINDS, open_inbox
 from pytest_golden.gate.state_folder import hold_gate_lock
@@ -336,18 +336,12 @@ def _search(services: Services, request: Request) -> dict[str, Any]:
 
 
 def _list_cycles(services: Services, _request: Request) -> dict[str, Any]:
-    return {"cycles": list_cycles(services.journal, _find_checkout(services), limit=DEFAULT_ITEMS)}
+    return {"cycles": list_cycles(services.journal, services.manifest.folder, limit=DEFAULT_ITEMS)}
 
 
 def _show_cycle(services: Services, request: Request) -> dict[str, Any]:
-    checkout = _find_checkout(services)
-    cycle = find_cycle(services.journal, checkout, named(request, "cycle"))
-    return {"cycle": cycle, "changes": describe_changes(checkout, cycle)}
-
-
-def _find_checkout(services: Services) -> Path:
-    manifest = services.manifest.read()
-    return Path.cwd() if manifest is None else manifest.workspace_root
+    found = get_cycle(services.journal, services.manifest.folder, named(request, "cycle"))
+    return {"cycle": found.cycle, "changes": found.changes}
 
 
 # The address, the template, the place in the navigation, and what reads the values.

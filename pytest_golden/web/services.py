@@ -89,6 +89,11 @@ class ManifestReader:
         self._path = path
         self._kept: tuple[tuple[int, int, int], Manifest] | None = None
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the manifest, which git is asked about."""
+        return self._path.parent
+
     def read(self) -> Manifest | None:
         """Return the manifest as it is now; None if there is none.
 

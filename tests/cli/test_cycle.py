@@ -455,3 +455,92 @@ def test_a_recorded_cycle_of_odd_content_is_shown_and_gives_git_no_options(
     shown = golden("cycle", "show")
     assert (shown.code, "its branch golden/cycle-1" in shown.out) == (0, True)
     assert not list(tmp_path.glob("told*"))
+
+
+def test_how_the_floor_stood_before_is_told_to_the_commands_and_condemns_nobody(
+    repository: Repository, golden: Golden, tmp_path: Path
+) -> None:
+    entries = "golden_projects:\n  - {name: works, path: run.sh}\n  - {name: red, path: red.sh}\n"
+    repository.write(**{MANIFEST.replace(".", "__"): entries}, red__sh="exit 4\n")
+    repository.commit("one is red")
+    told = tmp_path / "told.json"
+    improve = f"cp $GOLDEN_CYCLE_STATE {told}; echo '#' >> lib.sh"
+    one = ("cycle", "--improve", improve, "--review", "true", "--max-improvements", "1", "--store", "none", "--json")
+    ran = golden(*one)
+    assert (ran.code, ran.json["verdict"], ran.json["regressions_detected"]) == (0, "none", 0)
+    reasons = {step["step"]: step["reason"] for step in ran.json["steps"]}
+    assert reasons["project_selection"] == "2 golden projects: works, red"
+    assert reasons["user_execution"] == "1 of 2 golden projects passed on the base"
+    assert reasons["observation"] == "red before the work: red: exit code 4, expected 0"
+    assert json.loads(told.read_text())["before"] == [
+        {"name": "works", "status": "PASSED", "message": None},
+        {"name": "red", "status": "FAILED", "message": "exit code 4, expected 0"},
+    ]
+    assert "red failed on the base too, for the same reason" in ran.err
+
+
+def test_a_floor_that_cannot_be_looked_at_before_stops_nothing(repository: Repository, golden: Golden) -> None:
+    entries = "setup: [sh, -c, 'exit 3']\ngolden_projects:\n  - {name: works, path: run.sh}\n"
+    repository.write(**{MANIFEST.replace(".", "__"): entries})
+    repository.commit("a setup that fails")
+    ran = golden("cycle", "--improve", "echo '#' >> lib.sh", "--review", "true", "--store", "none", "--json")
+    reasons = {step["step"]: step["reason"] for step in ran.json["steps"]}
+    assert (reasons["user_execution"], reasons["observation"]) == ("not known", "nothing is red before the work")
+    assert "WARNING: how the golden projects stood before is not known: " in ran.err
+
+
+def test_recorded_results_of_the_base_are_not_made_again(repository: Repository, golden: Golden) -> None:
+    subprocess.run([sys.executable, "-m", "pytest", "--golden"], cwd=repository.folder, check=True)
+    one = ("cycle", "--improve", "echo '#' >> lib.sh", "--review", "true", "--max-improvements", "1", "--json")
+    ran = golden(*one)
+    assert ran.json["verdict"] == "verified"
+    assert "1 of 1 golden project passed on the base" in ran.err
+    begun = [line for line in ran.err.splitlines() if line.startswith(("gate | ", "golden: improvement"))]
+    assert begun[0].startswith("golden: improvement")
+
+
+def test_what_the_commands_cost_is_added_up_and_survives_a_kill(
+    repository: Repository, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    improve = "echo '#' >> lib.sh; echo '$0.25' >> $GOLDEN_CYCLE_COST; echo 1 >> $GOLDEN_CYCLE_COST"
+    one = ("cycle", "--improve", improve, "--max-improvements", "1", "--json")
+    with monkeypatch.context() as patch:
+        patch.setattr("pytest_golden.cycle.cycle_record.CycleRecord.end", interrupt)
+        assert golden(*one, "--review", "echo 0.5 > $GOLDEN_CYCLE_COST").json["cost_usd"] == 1.75
+    ran = golden("cycle", "--resume", "--json")
+    assert (ran.code, ran.json["cost_usd"]) == (0, 1.75)
+    assert golden("cycle", "show", "--json").json["cost_usd"] == 1.75
+    assert "cost $1.75" in golden("cycle", "show").out
+    odd = golden(*one, "--review", "echo nan > $GOLDEN_CYCLE_COST; exit 7")
+    assert "WARNING: review wrote 'nan' into GOLDEN_CYCLE_COST" in odd.err
+    assert odd.json["cost_usd"] == 1.25
+
+
+def test_a_merge_on_github_is_expected_and_a_revert_is_a_signal(repository: Repository, golden: Golden) -> None:
+    repository.git("remote", "add", "origin", "git@github.com:octo/shop.git")
+    ran = golden(
+        "cycle", "--improve", "echo '#' >> lib.sh", "--review", "true", "--max-improvements", "1", "--json"
+    ).json
+    one = golden("cycle", "show", "--json").json
+    assert (one["merge"], one["ended_at"] is not None) == ("open", True)
+    (waits,) = golden("journal", "open", "--json").json["expectations"]
+    assert waits["match_hint"] == {"event": "pull_request", "branch": ran["branch"]}
+    run = golden("journal", "show", one["run_id"], "--json").json
+    assert run["intent_type"] == "regression_check"
+    repository.git("merge", "-q", "--no-ff", "--no-edit", ran["branch"])
+    assert golden("journal", "heartbeat").code == 0
+    assert golden("cycle", "show", "--json").json["merge"] == "met"
+    repository.git("branch", "-q", "-D", ran["branch"])
+    repository.git("revert", "--no-edit", "-m", "1", "HEAD")
+    for _ in range(2):
+        assert golden("journal", "heartbeat").code == 0
+    reverted = golden("cycle", "show", "--json").json
+    assert reverted["reverted_by"].startswith(repository.git("rev-parse", "HEAD")[:12])
+    assert "lib.sh" in reverted["changes"]
+    assert "reverted by" in golden("cycle", "list").out
+    entry = golden("journal", "show", one["entry_id"], "--json").json
+    assert [signal["summary"].partition(" ")[0] for signal in entry["signals"]].count("reverted") == 1
+    assert entry["assessment"] == "failure"

@@ -73,7 +73,7 @@ def test_clients_of_both_protocols_call_tools_on_loopback(serve: Serve) -> None:
     for mode in MODES:
         with talk_to(served.url, mode=mode) as one, talk_to(served.url, mode=mode) as other:
             for talk in (one, other):
-                assert len(talk.tools()) == 17
+                assert len(talk.tools()) == 18
                 talk.ask("log_intent", intent="a")
                 talk.ask("log_intent", intent="b")
             sessions |= {entry["session_key"] for entry in one.ask("review_journal")["entries"]}
@@ -108,7 +108,7 @@ def test_a_token_that_is_set_is_asked_for_and_wrong_ones_are_slowed_down(serve: 
     assert missing.headers["WWW-Authenticate"].startswith("Bearer")
     assert served.post(Authorization=f"Basic {TOKEN}").status_code == 401
     with talk_to(served.transport(TOKEN)) as talk:
-        assert len(talk.tools()) == 9
+        assert len(talk.tools()) == 10
     with httpx2.Client(headers={**ACCEPT, "Authorization": "Bearer wrong"}) as client:
         statuses = [client.post(served.url, json=LIST).status_code for _ in range(70)]
         refused = client.post(served.url, json=LIST)
@@ -117,7 +117,7 @@ def test_a_token_that_is_set_is_asked_for_and_wrong_ones_are_slowed_down(serve: 
     assert int(refused.headers["Retry-After"]) > 0
     # Whoever has the token is not locked out by others.
     with talk_to(served.transport(TOKEN)) as talk:
-        assert len(talk.tools()) == 9
+        assert len(talk.tools()) == 10
 
 
 def test_on_another_host_there_is_always_a_token_and_a_warning(serve: Serve) -> None:

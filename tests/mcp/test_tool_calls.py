@@ -199,6 +199,18 @@ def test_a_limit_may_be_written_as_a_whole_number_with_a_fraction_of_nothing(tal
     assert [one["intent"] for one in talk.ask("review_journal", limit=2.0)["entries"]] == ["c", "b"]
 
 
+def test_cycles_are_listed_and_one_has_what_it_changed(talk: Talk, place: Workplace) -> None:
+    journal = place.services().journal
+    for name in ("cycle_1", "cycle_2"):
+        entry = journal.log_intent(f"improve {name}", "cycle", agent_id="golden", session_key=name)
+        journal.log_outcome(entry.id, "success", actions=[{"verdict": "verified"}], agent_id="golden")
+    listed = talk.ask("list_cycles", limit=1)["cycles"]
+    assert [(one["cycle_id"], one["verdict"]) for one in listed] == [("cycle_2", "verified")]
+    (one,) = talk.ask("list_cycles", cycle_id="cycle_1")["cycles"]
+    assert (one["task"], one["changes"]) == ("improve cycle_1", "")
+    assert "no cycle 'cycle_9'" in talk.refusal("list_cycles", cycle_id="cycle_9")
+
+
 BAD_QUESTIONS: list[tuple[str, dict[str, Any], str]] = [
     ("recall", {}, "text is missing"),
     ("recall", {"text": " \n"}, "text is blank"),

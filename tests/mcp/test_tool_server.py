@@ -43,6 +43,7 @@ ARGUMENTS = {
     "get_plan": (["task"], ["limit"]),
     "review_journal": ([], ["filter", "intent_type", "limit"]),
     "get_entry": (["entry_id"], []),
+    "list_cycles": ([], ["cycle_id", "limit"]),
     "search_lessons": (["query"], ["limit"]),
     "recall": (["text"], ["project", "limit"]),
     "list_golden_projects": ([], []),
@@ -87,7 +88,7 @@ def test_an_expectations_schema_has_the_journals_own_keys() -> None:
 def test_read_only_neither_lists_nor_allows_the_writers(make: MakeServer, mode: str) -> None:
     with talk_to(make(is_read_only=True), mode=mode) as talk:
         assert not set(WRITERS) & set(talk.tools())
-        assert len(talk.tools()) == 9
+        assert len(talk.tools()) == 10
         for name in WRITERS:
             assert "--read-only" in talk.refusal(name, intent="a")
         assert "--read-only" in str(talk.client.instructions)

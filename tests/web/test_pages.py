@@ -521,6 +521,28 @@ def test_cycles_are_listed_and_shown(client: TestClient, services: Services) -> 
         for raw in ("<script>alert", "\x1b", "\u202e"):
             assert raw not in page
     assert client.get("/cycles/cycle_2").status_code == 404
+    (listed,) = client.get(f"{API}/cycles").json()["items"]
+    whole = client.get(f"{API}/cycles/{listed['cycle_id']}").json()
+    assert (listed["verdict"], whole) == ("flagged", {**listed, "changes": ""})
+    assert client.get(f"{API}/cycles/cycle_2").status_code == 404
+
+
+def test_page_of_a_cycle_leads_to_its_gate_run_and_says_what_it_cost(client: TestClient, services: Services) -> None:
+    begun = services.journal.log_intent("improve", "cycle", agent_id="golden", session_key="cycle_3")
+    steps = [
+        {"step": "improvement", "cost_usd": 0.4},
+        {"step": "regression_checks", "run_id": "entry_1", "cost_usd": 2},
+    ]
+    services.journal.log_outcome(
+        begun.id,
+        "success",
+        actions=[{"verdict": "verified", "steps": steps}],
+        expectations=[{"description": "the branch is merged", "match_hint": {"branch": "golden/cycle-3"}}],
+    )
+    page = client.get("/cycles/cycle_3").text
+    for told in ('href="/runs/entry_1"', "$2.40", "<dt>Merge</dt>"):
+        assert told in page
+    assert "$2.40" in client.get("/cycles").text
 
 
 def test_waiting_page_lists_what_waits_for_a_person(client: TestClient, services: Services) -> None:
