@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -55,6 +56,13 @@ _FINISHED = (
 )
 
 
+_DECLARED = (
+    select(expectations.c.match_hint)
+    .where(expectations.c.entry_id == bindparam("the_run", type_=expectations.c.entry_id.type))
+    .order_by(expectations.c.number)
+)
+
+
 class SeenRun(NamedTuple):
     """A run with its row. `beat` is the moment of its last sign of life, by its own clock."""
 
@@ -101,6 +109,18 @@ class LiveGates:
                     self._last = self._look(connection, now)
                 self._looked_at = now
             return self._last
+
+    def list_waiting(self, gate: live.LiveGate) -> tuple[str, ...]:
+        """Return the projects of a running gate that neither run nor have ended, in the order of their declaration.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        begun = {one.name for one in gate.running} | {one.name for one in gate.finished}
+        with self.store.read() as connection:
+            hints = [row.match_hint for row in connection.execute(_DECLARED, {"the_run": gate.run_id})]
+        names = (str(hint["project"]) for hint in hints if isinstance(hint, Mapping) and "project" in hint)
+        return tuple(name for name in names if name not in begun)
 
     def resume(self, last_event_id: str | None) -> live.LiveLook:
         """Return the look of a watcher that received everything up to an event.

@@ -149,11 +149,13 @@ class JournalPages:
         intent_type: str | None = None,
         limit: int = DEFAULT_ITEMS,
         cursor: str | None = None,
+        session: str | None = None,
     ) -> Page[ListedEntry]:
         """Return entries with their first expectations, the newest first. `filter` is one of `FILTERS`."""
         limit, assessment = check_page_limit(limit), read_filter(filter)
         agent, intent_type = clean_optional("agent", agent), clean_optional("type", intent_type)
-        listing = Listing("entries", agent, filter, intent_type, kinds=(int,))
+        session = clean_optional("session", session)
+        listing = Listing("entries", agent, filter, intent_type, session, kinds=(int,))
         (before,) = listing.read_cursor(cursor) or (None,)
         with self._store.read() as connection:
             rows = review_store.list_numbered_entries(
@@ -164,6 +166,7 @@ class JournalPages:
                 agent_id=agent,
                 assessment=assessment,
                 intent_type=intent_type,
+                session_key=session,
             )
         return listing.cut(rows, limit, lambda row: row[:1], lambda row: ListedEntry(*row[1:]))
 

@@ -285,11 +285,12 @@ def _add_journal(router: _Router, site: Site) -> None:
         agent: Word = None,
         filter: Filter = review.ALL,  # noqa: A002 - the public name
         type: Word = None,  # noqa: A002 - the public name
+        session: Word = None,
         limit: Limit = DEFAULT_ITEMS,
         cursor: Cursor = None,
     ) -> Any:
         """List the entries, newest first."""
-        return pages.list_entries(agent, filter, type, limit, cursor).to_dict()
+        return pages.list_entries(agent, filter, type, limit, cursor, session).to_dict()
 
     @router.one("/entries/{id}", JournalEntry)
     def get_entry(id: Id) -> Any:  # noqa: A002 - the public name

@@ -124,11 +124,13 @@ def _show_overview(services: Services, request: Request) -> dict[str, Any]:
 
 def _show_run(services: Services, request: Request) -> dict[str, Any]:
     entry, cursor = named(request, "entry"), asked(request, "cursor")
+    gate = next((one for one in services.live_gates.look().gates if one.run_id == entry), None)
     return {
         "run": services.gates.get_listed_run(entry),
         "facts": services.gates.get_run_facts(entry),
         "page": services.gates.list_results(entry, _MOST_RESULTS, cursor),
-        "live": next((gate for gate in services.live_gates.look().gates if gate.run_id == entry), None),
+        "live": gate,
+        "waiting": () if gate is None else services.live_gates.list_waiting(gate),
     }
 
 
@@ -182,14 +184,14 @@ def _show_project(services: Services, request: Request) -> dict[str, Any]:
 
 
 def _show_timeline(services: Services, request: Request) -> dict[str, Any]:
-    agent, intent_type = asked(request, "agent"), asked(request, "type")
+    agent, intent_type, session = (asked(request, name) for name in ("agent", "type", "session"))
     standing = asked(request, "filter") or ALL
     pages = services.journal_pages
     return {
-        "page": pages.list_entries(agent, standing, intent_type, cursor=asked(request, "cursor")),
+        "page": pages.list_entries(agent, standing, intent_type, cursor=asked(request, "cursor"), session=session),
         "agents": pages.list_agents(limit=200).items,
         "standings": FILTERS,
-        "chosen": {"agent": agent, "filter": standing, "type": intent_type},
+        "chosen": {"agent": agent, "filter": standing, "type": intent_type, "session": session},
     }
 
 

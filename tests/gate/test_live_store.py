@@ -102,6 +102,7 @@ def test_gate_is_seen_with_what_it_does_and_what_is_done(watched: Watched) -> No
     (gate,) = watched.gates.look().gates
     assert gate.running == (RunningProject("b", from_ms(begun.moment), "load"),)
     assert gate.counts == {"PASSED": 0, "FAILED": 1, "ERROR": 0, "SKIPPED": 0}
+    assert watched.gates.list_waiting(gate) == ("c",)
 
     watched.tell(judge(begun, "b"), judge(begun, "c"), end(begun))
     look = watched.gates.look()

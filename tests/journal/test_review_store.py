@@ -124,6 +124,6 @@ def test_a_page_of_signals_goes_by_an_index_to_its_place(store: Store, rule: str
 @pytest.mark.parametrize("agent", [None, "builder"])
 def test_a_page_of_entries_goes_to_its_place(store: Store, agent: str | None) -> None:
     pages = JournalPages(store)
-    cursor = Listing("entries", agent, "failure", "deploy", kinds=(int,)).write_cursor((7,))
+    cursor = Listing("entries", agent, "failure", "deploy", None, kinds=(int,)).write_cursor((7,))
     plans = find_plans(store, lambda: pages.list_entries(agent, "failure", "deploy", cursor=cursor))
     assert [plan for plan in plans if "entries" in plan and "assessment=?" in plan and "number<?" in plan], plans

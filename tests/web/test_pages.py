@@ -760,3 +760,34 @@ def test_nobody_else_accepts_outputs(waiting: Path, visit: Visit) -> None:
         answer = client.post("/waiting/orders/accept", data={"output": "a.txt", "reason": "x"})
         assert answer.status_code in {401, 403, 404, 405}
     assert (waiting / "golden_baselines/orders/a.txt").read_text() == "1\n"
+
+
+def test_entries_of_a_session_are_listed_and_every_id_leads_on(client: TestClient, services: Services) -> None:
+    journal = services.journal
+    first = journal.log_intent("one", agent_id="builder", session_key="night 1")
+    journal.log_intent("two", agent_id="other", session_key="night 1")
+    journal.log_intent("three", agent_id="builder", session_key="night 2")
+    told = {"lesson": f"lesson_{'A' * 26}", "files": ["a.py", "b.py"], "nothing": [], "odd": None, "words": HOSTILE}
+    hint = {"source": "ci", "pr": 42}
+    journal.log_outcome(
+        first.id, "success", actions=[told], expectations=[{"description": "merged", "match_hint": hint}]
+    )
+    page = client.get(f"/journal/{first.id}").text
+    for shown in (
+        'href="/journal?session=night+1"',
+        f'href="/lessons/lesson_{"A" * 26}"',
+        "source <bdi>ci</bdi>, pr <bdi>42</bdi>",
+        "a.py",
+    ):
+        assert shown in page
+    assert "<script>alert" not in page
+    listed = client.get("/journal?session=night+1").text
+    assert listed.count('class="row"') == 2
+    items = client.get(f"{API}/entries?session=night+1&limit=1").json()
+    assert [one["intent"] for one in items["items"]] == ["two"]
+    wrong = client.get(f"{API}/entries?session=night+2&cursor={items['next_cursor']}")
+    assert wrong.status_code == 400
+    signal = journal.add_signal("ci", "neutral", "green", data={"entry": first.id}, session_key="night 1", agent_id="x")
+    page = client.get(f"/signals/{signal.id}").text
+    for shown in ('href="/journal?session=night+1"', 'href="/journal?agent=', f'href="/journal/{first.id}"'):
+        assert shown in page
