@@ -50,6 +50,9 @@ class Found:
                 entries.c.number,
                 (entries.c.agent_id == BUSY) & (entries.c.id != CROWDED_ENTRY),
             )
+            self.session = _newest(
+                connection, entries.c.session_key, entries.c.number, entries.c.session_key.is_not(None)
+            )
             self.lesson, self.plan = (
                 _newest(connection, memories.c.key, memories.c.number, memories.c.namespace.like(f"{kind}/%"))
                 for kind in ("lessons", "plans")
@@ -61,8 +64,8 @@ def list_pages(store: Store) -> dict[str, str]:
     found = Found(store)
     late = {
         "runs": _deep("runs", False),
-        "journal": _deep("entries", None, "all", None),
-        "journal of a quiet agent": _deep("entries", QUIET, "all", None),
+        "journal": _deep("entries", None, "all", None, None),
+        "journal of a quiet agent": _deep("entries", QUIET, "all", None, None),
         "signals": _deep("signals", None, None),
         "projects": Listing("projects", kinds=(str,)).write_cursor(("p949",)),
     }
@@ -85,6 +88,13 @@ def list_pages(store: Store) -> dict[str, str]:
         "journal, a type of nobody": "/journal?type=nobodys",
         "journal, quiet, a type of nobody": f"/journal?agent={QUIET}&type=nobodys",
         "journal, an agent of no name": "/journal?agent=nobody",
+        "journal, a session": f"/journal?session={quote(found.session)}",
+        "waiting": "/waiting",
+        "search, common words": "/search?q=" + quote("refund"),
+        "search, of nothing": "/search?q=" + quote("nobody ever wrote this"),
+        "cycles": "/cycles",
+        "agents": "/agents",
+        "outcomes": "/outcomes",
         "an entry": f"/journal/{found.entry}",
         "an entry, crowded": f"/journal/{CROWDED_ENTRY}",
         "an entry, a gate run": f"/journal/{found.run}",

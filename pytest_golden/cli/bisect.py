@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from pytest_golden.manifest.model import Manifest
     from pytest_golden.values.shape import Shape
     from pytest_golden.verify.past_commits import Bisection, Culprit
 
@@ -98,7 +99,7 @@ def _search(arguments: argparse.Namespace, manifest: Path) -> int:
         past = PastCommits(manifest, checkout, private.path, clean_environment(os.environ), show)
 
         def find(name: str) -> Bisection:
-            kept = KnownRuns("bisect.json", past, name)
+            kept = KnownRuns("bisect.json", past.manifest, past.declared, name)
             known = {} if arguments.fresh else {one.commit: one for one in kept.read(Look)}
 
             def keep(looks: Iterable[Look]) -> None:
@@ -169,18 +170,18 @@ def _find_recorded_pass(arguments: argparse.Namespace, name: str) -> str | None:
 
 
 class KnownRuns:
-    """Keeps in a file what was found at commits, for a later command that asks the same of them.
+    """Keeps in a file what was found, for a later command that asks the same.
 
-    The key stands for the manifest, the baselines of the project `name` (empty: of all), and what is installed.
+    The key stands for the manifest, the baselines of the project `name` (empty: of all), what is installed, and `more`.
     """
 
-    def __init__(self, file: str, past: PastCommits, name: str) -> None:
-        self._file, self._name = find_state_folder(past.declared.workspace_root) / file, name
-        installed = digest_environment(past.declared, past.declared.workspace_root, past.manifest.parent)
-        digest = hashlib.sha256(f"{name}\0{installed}".encode("utf-8", "surrogateescape"))
-        baselines = past.manifest.parent / BASELINES_FOLDER / name
-        for path in (past.manifest, *sorted(one for one in baselines.rglob("*") if one.is_file())):
-            digest.update(f"\0{path.relative_to(past.manifest.parent)}\0".encode("utf-8", "surrogateescape"))
+    def __init__(self, file: str, manifest: Path, declared: Manifest, name: str, more: str = "") -> None:
+        self._file, self._name = find_state_folder(declared.workspace_root) / file, name
+        installed = digest_environment(declared, declared.workspace_root, manifest.parent)
+        digest = hashlib.sha256(f"{name}\0{installed}\0{more}".encode("utf-8", "surrogateescape"))
+        baselines = manifest.parent / BASELINES_FOLDER / name
+        for path in (manifest, *sorted(one for one in baselines.rglob("*") if one.is_file())):
+            digest.update(f"\0{path.relative_to(manifest.parent)}\0".encode("utf-8", "surrogateescape"))
             with path.open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
         self._key = digest.hexdigest()
@@ -193,7 +194,7 @@ class KnownRuns:
         with suppress(OSError, ValueError, KeyError, TypeError):
             plain = self._read_all()[self._name]
             if plain["key"] == self._key:
-                return [kind.from_dict(one) for one in plain["commits"]]
+                return [kind.from_dict(one) for one in plain["found"]]
         return []
 
     def keep(self, found: Iterable[Shape]) -> None:
@@ -201,7 +202,7 @@ class KnownRuns:
         told: dict[str, Any] = {}
         with suppress(OSError, ValueError, TypeError):
             told = dict(self._read_all())
-        told[self._name] = {"key": self._key, "commits": [one.to_dict() for one in found]}
+        told[self._name] = {"key": self._key, "found": [one.to_dict() for one in found]}
         with suppress(OSError, GoldenError):
             write_report(self._file, json.dumps(told, indent=1), option=self._file.name)
 

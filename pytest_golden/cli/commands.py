@@ -112,6 +112,13 @@ def coverage() -> Command:
     return coverage
 
 
+def strength() -> Command:
+    """Measure how much the golden projects would notice."""
+    from pytest_golden.cli import strength
+
+    return strength
+
+
 def history() -> Command:
     """Show earlier runs of all golden projects, or of one."""
     from pytest_golden.cli import history
@@ -249,6 +256,7 @@ COMMANDS: Mapping[str, Callable[[], Command]] = {
             run,
             plan,
             coverage,
+            strength,
             history,
             inbox,
             journal,

@@ -41,10 +41,10 @@ _MOST_SHOWN = 50
 _MOST_COUNTED = 3
 _GOOD, _FAIR = 80, 50
 _BADGE = """\
-<svg xmlns="http://www.w3.org/2000/svg" width="150" height="20" role="img" aria-label="golden coverage: {share} %">
+<svg xmlns="http://www.w3.org/2000/svg" width="150" height="20" role="img" aria-label="{words}: {share} %">
 <rect width="110" height="20" fill="#555"/><rect x="110" width="40" height="20" fill="{colour}"/>
 <g fill="#fff" text-anchor="middle" font-family="Verdana,sans-serif" font-size="11">
-<text x="55" y="14">golden coverage</text><text x="130" y="14">{share} %</text></g></svg>
+<text x="55" y="14">{words}</text><text x="130" y="14">{share} %</text></g></svg>
 """
 
 
@@ -85,9 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
         written = read_written(connection, names)
     found = replace(find_coverage(manifest, reads), unwatched=tuple(_find_unwatched(manifest, written)))
     if arguments.badge is not None:
-        _write(arguments.badge, _BADGE.format(share=found.share, colour=_choose_colour(found.share)))
+        write_beside(arguments.badge, make_badge("golden coverage", found.share))
     if arguments.html is not None:
-        _write(arguments.html, _make_page(found))
+        write_beside(arguments.html, _make_page(found))
     answer(arguments, {"share": found.share, **found.to_dict()}, lambda console: _show(console, found))
     return int(found.share < arguments.fail_under)
 
@@ -182,7 +182,17 @@ def _make_page(found: FloorCoverage) -> str:
     return make_page("Golden coverage", [body])
 
 
-def _write(place: Path, text: str) -> None:
+def make_badge(words: str, share: int) -> str:
+    """Return a badge (SVG) that shows a share of 100."""
+    return _BADGE.format(words=words, share=share, colour=_choose_colour(share))
+
+
+def write_beside(place: Path, text: str) -> None:
+    """Write a page or a badge.
+
+    Raises:
+        SettingsError: it cannot be written.
+    """
     try:
         place.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -72,7 +72,7 @@ def _replay(arguments: argparse.Namespace, manifest: Path, ends: tuple[str, str]
         past = PastCommits(manifest, checkout, private.path, clean_environment(os.environ), show)
         names = [past.declared.get_project(name).name for name in arguments.names]
         names = names or [project.name for project in past.declared.projects]
-        kept = KnownRuns("replay.json", past, "")
+        kept = KnownRuns("replay.json", past.manifest, past.declared, "")
         known = {} if arguments.fresh else {one.commit: one for one in kept.read(ReplayedCommit)}
         try:
             found = Replayer(past, known, keep=kept.keep, say=say).run(base, head, names)

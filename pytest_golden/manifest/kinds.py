@@ -501,6 +501,13 @@ def _check_number(value: Any) -> int:
     return number
 
 
+def _check_percent(value: Any) -> int:
+    number = _check_number(value)
+    if number > 100:
+        raise wrong(f"{show(value)} is above 100; write a whole number from 1 to 100, such as 80")
+    return number
+
+
 def _check_tolerance(value: Any) -> float:
     number = _read_number(value, "one from 0 up, such as 0.01 or 1e-6")
     if number < 0:
@@ -544,6 +551,7 @@ FLAG = Kind(_check_flag, {"type": "boolean"})
 NETWORK = Kind(_check_network, {"anyOf": [{"type": "boolean"}, {"enum": ["loopback", "host"]}]})
 COUNT = Kind(_check_count, {"type": "integer", "minimum": 0})
 NUMBER = Kind(_check_number, {"type": "integer", "minimum": 1})
+PERCENT = Kind(_check_percent, {"type": "integer", "minimum": 1, "maximum": 100})
 VERSION = Kind(_check_version, {"const": VERSION_NUMBER})
 DAY = Kind(_check_date, {"type": "string", "format": "date"})
 DURATION = Kind(units.parse_duration, _or_text(units.DURATION_FORM, type="number", exclusiveMinimum=0))

@@ -439,6 +439,9 @@ class GoldenProjectConfig(Shape):
     max_slowdown: float | None = declared(
         None, kinds.FACTOR, "How many times the median of its own recent passes it may take. null: no limit."
     )
+    min_strength: int | None = declared(
+        None, kinds.PERCENT, "The least score of golden strength, on demand and never in a gate. null: none."
+    )
 
     def __post_init__(self) -> None:
         fields = check_fields(self, PROJECT_KEYS)

@@ -177,6 +177,11 @@ def _raised_limits(old: GoldenProjectConfig, new: GoldenProjectConfig) -> Iterat
         if was is not None and (now is None or now > was):
             before, after = written(was), "none" if now is None else written(now)
             yield Weakening(new.name, WeakeningKind.LIMIT, f"{key} was raised from {before} to {after}", before, after)
+    if old.min_strength is not None and (new.min_strength is None or new.min_strength < old.min_strength):
+        before, after = str(old.min_strength), str(new.min_strength or "none")
+        yield Weakening(
+            new.name, WeakeningKind.LIMIT, f"min_strength was lowered from {before} to {after}", before, after
+        )
     if new.retries > old.retries:
         message = f"retries was raised from {old.retries} to {new.retries}"
         yield Weakening(new.name, WeakeningKind.RETRIES, message, str(old.retries), str(new.retries))

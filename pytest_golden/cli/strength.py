@@ -1,0 +1,183 @@
+"""`golden strength [NAME...]`: how much would a golden project notice?
+
+It changes the pipeline's own files in small wrong ways (another comparison, a constant off by one, another kind of join, a dropped filter, a lost
+row, swapped columns), one change a run, each in a view of its own: your files stay as they are. A change that turns the project red
+is caught; one that changes what it writes and stays green has survived, and is listed with what would catch it. The score is
+the share of caught ones, with the bounds of its 95 % interval. The most different changes come first, and the same command
+goes on where an earlier one ended. Python, YAML and CSV need nothing; SQL needs the extra `strength`.
+
+exit code: 0 done; 1 a project is weaker than its `min_strength` or --fail-under; 2 bad input; 3 a project is not green as it is;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_golden.cli import options
+from pytest_golden.cli.bisect import KnownRuns
+from pytest_golden.cli.coverage import make_badge, write_beside
+from pytest_golden.cli.screen import answer, print_indented, show_status, styled
+from pytest_golden.errors import SettingsError
+from pytest_golden.gate.state_folder import find_store_place, hold_gate_lock, list_store_files, prepare_state_folder
+from pytest_golden.gateway.reads import ReadRecorder
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.regression.wording import count_of
+from pytest_golden.verify.strength import NotGreenError, Noticed, ProjectStrength, StrengthMeter, TriedMutant
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator
+
+    from rich.console import Console
+
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+    from pytest_golden.settings import GoldenSettings
+
+_DEFAULT_MINUTES, _MOST_MINUTES = 10.0, 7 * 24 * 60.0
+_WEAK, _NOT_GREEN, _INTERRUPTED = 1, 3, 130
+_MOST_SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `golden strength`."""
+    parser.add_argument("names", metavar="NAME", nargs="*", help="Golden projects (default: all).")
+    parser.add_argument(
+        "--minutes",
+        metavar="N",
+        type=float,
+        default=_DEFAULT_MINUTES,
+        help=f"How long each project may take (default {_DEFAULT_MINUTES:g}).",
+    )
+    parser.add_argument("--fresh", action="store_true", help="Try again what an earlier command has tried.")
+    parser.add_argument("--fail-under", metavar="PERCENT", type=int, default=0, help="Exit with 1 below this score.")
+    parser.add_argument("--html", metavar="PATH", type=Path, help="Write it as one HTML page too.")
+    parser.add_argument("--badge", metavar="PATH", type=Path, help="Write a badge (SVG) of the weakest project too.")
+    options.add_options(parser, "--manifest", "--store", "--json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, and show what was found."""
+    if not 0 < arguments.minutes <= _MOST_MINUTES:
+        raise SettingsError(f"--minutes {arguments.minutes:g}: give a number above 0, {_MOST_MINUTES:g} at most")
+    if not 0 <= arguments.fail_under <= 100:
+        raise SettingsError(f"--fail-under {arguments.fail_under}: give a number from 0 to 100")
+    settings = options.read_command_settings(arguments)
+    path = options.locate_manifest(settings)
+    manifest = load_manifest(path)
+    projects = tuple(manifest.get_project(name) for name in dict.fromkeys(arguments.names)) or manifest.projects
+    found: list[ProjectStrength] = []
+    try:
+        with options.raise_when_ended():
+            found.extend(_measure(arguments, settings, path, manifest, projects))
+    except NotGreenError as error:
+        options.say(str(error))
+        return _NOT_GREEN
+    except KeyboardInterrupt:
+        options.say("interrupted: the same command goes on where this one ended")
+        return _INTERRUPTED
+    if arguments.html is not None:
+        write_beside(arguments.html, _make_page(found))
+    scores = [one.score for one in found if one.score is not None]
+    if arguments.badge is not None:
+        write_beside(arguments.badge, make_badge("golden strength", min(scores, default=0)))
+    asked = {project.name: max(arguments.fail_under, project.min_strength or 0) for project in projects}
+    weak = [one for one in found if one.score is not None and one.score < asked[one.name]]
+    answer(arguments, {"projects": [one.to_dict() for one in found]}, lambda console: _show(console, found))
+    for one in weak:
+        options.say(f"{one.name}: {one.score} % is less than the {asked[one.name]} % that is asked for")
+    return _WEAK if weak else 0
+
+
+def _measure(
+    arguments: argparse.Namespace,
+    settings: GoldenSettings,
+    path: Path,
+    manifest: Manifest,
+    projects: Iterable[GoldenProjectConfig],
+) -> Iterator[ProjectStrength]:
+    root = manifest.workspace_root
+    hidden = list_store_files(find_store_place(settings.store, prepare_state_folder(root)))
+    with hold_gate_lock(root, options.say):
+        for project in projects:
+            recorder = ReadRecorder(root)
+            with ExecutionGateway(root, view=settings.sandbox, hidden=hidden, reads=recorder) as gateway:
+                yield _measure_one(arguments, project, gateway, (path, manifest))
+
+
+def _measure_one(
+    arguments: argparse.Namespace,
+    project: GoldenProjectConfig,
+    gateway: ExecutionGateway,
+    declared: tuple[Path, Manifest],
+) -> ProjectStrength:
+    done = [0, 0]
+
+    def watch(*counts: int) -> None:
+        done[:] = counts
+
+    def told() -> str:
+        return f"{done[0]} of {done[1]} changes" if done[1] else "as it is"
+
+    meter = StrengthMeter(project, gateway, seconds=60 * arguments.minutes, watch=watch)
+    with show_status(project.name, told):
+        files = meter.look()
+        if find_spec("sqlglot") is None and any(one.endswith(".sql") for one in files):
+            raise SettingsError("SQL is changed by sqlglot: pip install 'pytest-golden-projects[strength]'")
+        content = hashlib.sha256()
+        for name in sorted(files):
+            content.update(name.encode("utf-8", "surrogateescape") + b"\0" + files[name] + b"\0")
+        kept = KnownRuns("strength.json", *declared, project.name, content.hexdigest())
+        known = {} if arguments.fresh else {one.mutant.id: one for one in kept.read(TriedMutant)}
+        return meter.measure(files, known, kept.keep)
+
+
+def _describe(found: ProjectStrength) -> str:
+    if found.score is None or found.interval is None:
+        return f"{found.name}: no change made a difference ({count_of(len(found.tried), 'change')} tried)"
+    low, high = found.interval
+    counts = ", ".join(f"{found.count(kind)} {kind}" for kind in Noticed if found.count(kind))
+    rest = found.total - len(found.tried)
+    left = f"; {count_of(rest, 'change')} not tried yet" if rest else ""
+    return f"{found.name}: {found.score} % ({low} to {high}): {counts}{left}"
+
+
+def _list_survivors(found: ProjectStrength) -> list[TriedMutant]:
+    return [one for one in found.tried if one.found is Noticed.SURVIVED]
+
+
+def _show(console: Console, found: list[ProjectStrength]) -> None:
+    for one in found:
+        console.print(styled(_describe(one), "bold"))
+        survivors = _list_survivors(one)
+        for tried in survivors[:_MOST_SHOWN]:
+            mutant = tried.mutant
+            console.print(styled(f"  {mutant.path}:{mutant.line}: {mutant.kind}"))
+            for sign, text, style in (("-", mutant.before, "red"), ("+", mutant.after, "green")):
+                console.print(styled(f"    {sign} {text}", style))
+            print_indented(console, tried.why, 4)
+        if len(survivors) > _MOST_SHOWN:
+            console.print(styled(f"  and {len(survivors) - _MOST_SHOWN} more that survived: --json lists all"))
+
+
+def _make_page(found: list[ProjectStrength]) -> str:
+    from pytest_golden.report.html_page import make_page, tag
+
+    sections = []
+    for one in found:
+        rows = [
+            tag(
+                "li",
+                f"{tried.mutant.path}:{tried.mutant.line}: {tried.mutant.kind}",
+                tag("pre", f"- {tried.mutant.before}\n+ {tried.mutant.after}"),
+                tried.why,
+            )
+            for tried in _list_survivors(one)
+        ]
+        listed = tag("ul", *rows) if rows else tag("p", "Nothing survived.")
+        sections.append(tag("section", tag("h2", one.name), tag("p", _describe(one)), listed))
+    return make_page("Golden strength", [tag("main", tag("h1", "Golden strength"), *sections)])

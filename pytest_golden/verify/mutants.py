@@ -1,0 +1,358 @@
+"""Small wrong changes of a pipeline's own files: Python, SQL, YAML and CSV. Pure.
+
+A mutant is one edit at one place that a careless hand could make: another comparison, a constant off by one, another kind of join,
+a filter that is left out, a row that is lost, two columns that are swapped. Each is still readable by the file's language.
+
+Source: the operators are those of mutation testing (R. A. DeMillo, R. J. Lipton, F. G. Sayward: Hints on Test Data
+Selection, 1978), chosen for data pipelines.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import hashlib
+import io
+import re
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_golden.values.shape import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from random import Random
+
+#: Larger files are left alone.
+MOST_BYTES = 1 << 20
+_COMPARISONS = {"<=": "<", ">=": ">", "<>": "=", "!=": "==", "==": "!=", "<": "<=", ">": ">="}
+_ARITHMETIC = {"+": "-", "-": "+", "*": "/", "//": "*", "/": "*", "%": "*"}
+_WORDS = {
+    "inner": "left", "left": "inner", "right": "inner", "outer": "inner", "full": "inner",
+    "first": "last", "last": "first", "sum": "mean", "mean": "sum", "max": "min", "min": "max", "avg": "sum",
+    "asc": "desc", "desc": "asc", "append": "overwrite", "overwrite": "append", "any": "all", "all": "any",
+}  # fmt: skip
+_SQL_WORDS = {
+    "AND": "OR", "OR": "AND", "LEFT": "INNER", "INNER": "LEFT", "RIGHT": "INNER", "FULL": "INNER", "ASC": "DESC", "DESC": "ASC",
+    "SUM": "AVG", "AVG": "SUM", "MIN": "MAX", "MAX": "MIN", "DISTINCT": "", "COALESCE": "NULLIF", "FIRST_VALUE": "LAST_VALUE",
+    "UNION ALL": "UNION", "INTERSECT": "EXCEPT", "EXCEPT": "INTERSECT",
+}  # fmt: skip
+_OF_SQL = {"=": "<>", "!=": "=", "<>": "=", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+# After these, a star stands for all columns.
+_BEFORE_ALL = frozenset({"SELECT", "(", ",", ".", "DISTINCT"})
+_AROUND_QUERY = "\"'|>-+ \n\t"
+_JOINS = frozenset({"LEFT", "INNER", "RIGHT", "FULL"})
+_DROPPED_CALLS = frozenset(
+    {"dropna", "drop_duplicates", "fillna", "query", "filter", "where", "distinct", "unique", "astype"}
+)
+_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_SQL_LIKE = re.compile(r"(?is)\b(select|where|join|group\s+by)\b")
+_MOST_COLUMNS, _MOST_SHOWN = 6, 60
+_SUFFIXES = {".py": "python", ".sql": "sql", ".yaml": "yaml", ".yml": "yaml", ".csv": "csv", ".tsv": "csv"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant(Shape):
+    """One edit of one file: `kind` names what is wrong, `line` is where it is, `before` and `after` are the place in a few words.
+
+    `id` is the same for the same edit of the same content.
+    """
+
+    id: str
+    path: str
+    line: int
+    kind: str
+    before: str
+    after: str
+
+
+class Edit(NamedTuple):
+    """What makes a mutant: the characters from `start` to `end` become `text`."""
+
+    start: int
+    end: int
+    text: str
+    kind: str
+
+
+def is_mutable(path: str) -> bool:
+    """Tell whether a file is of a kind that is understood here."""
+    return any(path.endswith(suffix) for suffix in _SUFFIXES)
+
+
+def make_mutants(path: str, content: bytes, random: Random) -> list[tuple[Mutant, bytes]]:
+    """Return the mutants of a file with their contents, in the order of their places; none of what cannot be read."""
+    kind = next((kind for suffix, kind in _SUFFIXES.items() if path.endswith(suffix)), None)
+    if kind is None or len(content) > MOST_BYTES:
+        return []
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return []
+    if kind == "csv":
+        found = _mutate_rows(text, "\t" if path.endswith(".tsv") else ",", random)
+        return [(_name(path, content, 1 + row, *told), new.encode()) for row, told, new in found]
+    edits = sorted(set(_EDITORS[kind](text)))
+    changed = ((edit, text[: edit.start] + edit.text + text[edit.end :]) for edit in edits)
+    return [
+        (_name(path, content, text.count("\n", 0, edit.start) + 1, *_describe(text, edit)), new.encode())
+        for edit, new in changed
+        if new != text and (kind != "python" or _parse(new) is not None)
+    ]
+
+
+def order_by_telling(mutants: Iterable[tuple[Mutant, bytes]], random: Random) -> list[tuple[Mutant, bytes]]:
+    """Put one of each kind in each file first, then a second one, and so on: a short run sees something of everything."""
+    groups: dict[tuple[str, str], list[tuple[Mutant, bytes]]] = {}
+    for one in mutants:
+        groups.setdefault((one[0].kind, one[0].path), []).append(one)
+    for group in groups.values():
+        random.shuffle(group)
+    return [one for turn in zip_longest(*groups.values()) for one in turn if one is not None]
+
+
+def _name(path: str, content: bytes, line: int, kind: str, before: str, after: str) -> Mutant:
+    told = "\0".join((path, str(line), kind, before, after)).encode() + b"\0" + content
+    return Mutant(hashlib.sha256(told).hexdigest()[:16], path, line, kind, before, after)
+
+
+def _describe(text: str, edit: Edit) -> tuple[str, str, str]:
+    if edit.kind == "dropped step":
+        return edit.kind, text[edit.start : edit.end].strip().partition("\n")[0][: _MOST_SHOWN * 2], "(nothing)"
+    begin, end = text.rfind("\n", 0, edit.start) + 1, text.find("\n", edit.end)
+    end = len(text) if end < 0 else end
+    shown = (text[begin:end], text[begin : edit.start] + edit.text + text[edit.end : end])
+    offset = max(0, edit.start - begin - _MOST_SHOWN // 2)
+    before, after = (" ".join(one[offset:].split())[: _MOST_SHOWN * 2] for one in shown)
+    return edit.kind, before, after or "(nothing)"
+
+
+def _parse(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _edit_python(text: str) -> Iterator[Edit]:
+    tree = _parse(text)
+    if tree is None:
+        return
+    lines = text.splitlines(keepends=True)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+
+    def place(line: int, column: int) -> int:
+        # Columns are counted in bytes of UTF-8.
+        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode("utf-8", "ignore"))
+
+    def begin(node: Any) -> int:
+        return place(node.lineno, node.col_offset)
+
+    def end(node: Any) -> int:
+        return place(node.end_lineno, node.end_col_offset)
+
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if id(node) not in docs:
+            yield from _edit_node(text, node, begin, end)
+
+
+def _edit_node(text: str, node: ast.AST, begin: Callable[[Any], int], end: Callable[[Any], int]) -> Iterator[Edit]:
+    match node:
+        case ast.Compare(left=left, comparators=[right, *_]):
+            yield from _swap(text, end(left), begin(right), _COMPARISONS, "comparison")
+        case ast.BinOp(left=left, right=right) if not (_is_text(left) or _is_text(right)):
+            yield from _swap(text, end(left), begin(right), _ARITHMETIC, "operator")
+        case ast.BoolOp(values=[first, second, *_]):
+            yield from _swap(text, end(first), begin(second), {"and": "or", "or": "and"}, "condition")
+        case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
+            yield Edit(begin(node), begin(operand), "", "condition")
+        case ast.Constant(value=value):
+            yield from _edit_constant(text, value, begin(node), end(node))
+        case ast.Call(func=ast.Attribute(value=target, attr=name)) if name in _DROPPED_CALLS:
+            yield Edit(end(target), end(node), "", f"dropped {name}")
+
+
+def _edit_constant(text: str, value: object, start: int, end: int) -> Iterator[Edit]:
+    if isinstance(value, bool):
+        yield Edit(start, end, str(not value), "constant")
+    elif isinstance(value, int | float):
+        yield from _move_number(text, start, end)
+    elif isinstance(value, str) and value in _WORDS and text[start] in "'\"":
+        yield Edit(start + 1, end - 1, _WORDS[value], "choice")
+    elif isinstance(value, str) and _SQL_LIKE.search(value):
+        yield from _edit_sql(text, start, end)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _swap(text: str, start: int, end: int, table: Mapping[str, str], kind: str) -> Iterator[Edit]:
+    """Yield the exchange of the operator that stands between two operands."""
+    between = re.sub(r"#[^\n]*", lambda found: " " * len(found[0]), text[start:end])
+    for old in sorted(table, key=len, reverse=True):
+        at = between.find(old)
+        if at >= 0:
+            yield Edit(start + at, start + at + len(old), table[old], kind)
+            return
+
+
+def _move_number(text: str, start: int, end: int) -> Iterator[Edit]:
+    if _NUMBER.fullmatch(text[start:end]):
+        number = text[start:end]
+        moved = str(int(number) + 1) if "." not in number else repr(float(number) + 1)
+        yield Edit(start, end, moved, "constant")
+
+
+def _edit_sql(text: str, start: int = 0, end: int | None = None) -> Iterator[Edit]:
+    """Yield the edits of a query, or of one inside another text; what a template makes is left alone."""
+    from sqlglot import Tokenizer, TokenType
+    from sqlglot.errors import SqlglotError
+
+    query = text[start:end].strip(_AROUND_QUERY)
+    start += text[start:end].find(query)
+    masked = _JINJA.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), query)
+    try:
+        tokens = Tokenizer().tokenize(masked)
+    except (SqlglotError, ValueError, RecursionError):
+        return
+    before = ""
+    for token in tokens:
+        begin, after = start + token.start, start + token.end + 1
+        if token.token_type is TokenType.NUMBER:
+            yield from _move_number(text, begin, after)
+        elif token.token_type not in {TokenType.STRING, TokenType.IDENTIFIER}:
+            word = " ".join(token.text.upper().split())
+            yield from _edit_operator(word, before, begin, after)
+            yield from _edit_word(word, before, begin, after)
+        before = token.text.upper()
+
+
+def _edit_operator(word: str, before: str, begin: int, after: int) -> Iterator[Edit]:
+    if word in _OF_SQL:
+        yield Edit(begin, after, _OF_SQL[word], "comparison")
+    elif word in {"+", "-", "/", "%"} or (word == "*" and before not in _BEFORE_ALL):
+        yield Edit(begin, after, _ARITHMETIC[word], "operator")
+
+
+def _edit_word(word: str, before: str, begin: int, after: int) -> Iterator[Edit]:
+    if word in _SQL_WORDS:
+        yield Edit(begin, after, _SQL_WORDS[word], "join" if word in _JOINS else "choice")
+    elif word == "JOIN" and before not in {*_JOINS, "OUTER", "CROSS"}:
+        yield Edit(begin, begin, "LEFT ", "join")
+    elif word in {"WHERE", "HAVING"}:
+        yield Edit(after, after, " 1 = 1 OR", "dropped filter")
+    elif (word, before) == ("NOT", "IS"):
+        yield Edit(begin, after, "", "null")
+    elif (word, before) == ("NULL", "IS"):
+        yield Edit(begin, begin, "NOT ", "null")
+
+
+def _edit_yaml(text: str) -> Iterator[Edit]:
+    import yaml
+
+    try:
+        for document in yaml.compose_all(text, Loader=yaml.SafeLoader):
+            yield from _edit_yaml_node(text, document)
+    except (yaml.YAMLError, RecursionError):
+        return
+
+
+def _edit_yaml_node(text: str, node: Any) -> Iterator[Edit]:
+    import yaml
+
+    start, end = node.start_mark.index, node.end_mark.index
+    if isinstance(node, yaml.MappingNode):
+        for _, value in node.value:
+            yield from _edit_yaml_node(text, value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _edit_yaml_node(text, item)
+        if not node.flow_style and len(node.value) > 1 and all(isinstance(one, yaml.MappingNode) for one in node.value):
+            places = [text.rfind("\n", 0, one.start_mark.index) + 1 for one in node.value]
+            ends = [*places[1:], text.rfind("\n", 0, end) + 1 if text[end - 1 : end] != "\n" else end]
+            yield from (Edit(a, b, "", "dropped step") for a, b in zip(places, ends, strict=True) if b > a)
+    else:
+        yield from _edit_yaml_scalar(text, node, start, end)
+
+
+def _edit_yaml_scalar(text: str, node: Any, start: int, end: int) -> Iterator[Edit]:
+    kind = node.tag.rpartition(":")[2]
+    if kind in {"int", "float"}:
+        yield from _move_number(text, start, end)
+    elif kind == "bool" and node.value.lower() in {"true", "false"}:
+        yield Edit(start, end, "false" if node.value.lower() == "true" else "true", "constant")
+    elif node.value in _WORDS and node.style is None:
+        yield Edit(start, end, _WORDS[node.value], "choice")
+    elif _SQL_LIKE.search(node.value) or re.search(r"[<>=]", node.value):
+        yield from _edit_sql(text, start, end)
+
+
+def _mutate_rows(text: str, delimiter: str, random: Random) -> Iterator[tuple[int, tuple[str, str, str], str]]:
+    """Yield the wrong forms of a table: the row, what was done, and the new text."""
+    rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
+    if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
+        return
+    header, body = rows[0], rows[1:]
+
+    def write(changed: list[list[str]]) -> str:
+        out = io.StringIO()
+        csv.writer(out, delimiter=delimiter, lineterminator="\r\n" if "\r\n" in text else "\n").writerows(
+            [header, *changed]
+        )
+        return out.getvalue()
+
+    def shown(row: list[str]) -> str:
+        return delimiter.join(row)[:_MOST_SHOWN]
+
+    at = random.randrange(len(body))
+    yield at + 1, ("dropped row", shown(body[at]), "(nothing)"), write([*body[:at], *body[at + 1 :]])
+    yield at + 1, ("row twice", shown(body[at]), "the same row twice"), write([*body[: at + 1], *body[at:]])
+    for column, name in enumerate(header[:_MOST_COLUMNS]):
+        at = random.randrange(len(body))
+        old = body[at][column]
+        if old:
+            yield at + 1, ("null", f"{name}: {old[:_MOST_SHOWN]}", f"{name}: empty"), write(_put(body, at, column, ""))
+        moved = _move_cell(old)
+        if moved is not None:
+            kind = "date" if _DATE.fullmatch(old) else "constant"
+            yield at + 1, (kind, f"{name}: {old}", f"{name}: {moved}"), write(_put(body, at, column, moved))
+        if column + 1 < len(header):
+            other = header[column + 1]
+            swapped = [[*row[:column], row[column + 1], row[column], *row[column + 2 :]] for row in body]
+            yield 1, ("swapped columns", f"{name}, {other}", f"{other}, {name}"), write(swapped)
+
+
+def _put(body: list[list[str]], at: int, column: int, value: str) -> list[list[str]]:
+    return [*body[:at], [*body[at][:column], value, *body[at][column + 1 :]], *body[at + 1 :]]
+
+
+def _move_cell(cell: str) -> str | None:
+    if _DATE.fullmatch(cell):
+        try:
+            return (date.fromisoformat(cell) + timedelta(days=1)).isoformat()
+        except (ValueError, OverflowError):
+            return None
+    if _NUMBER.fullmatch(cell):
+        return str(int(cell) + 1) if "." not in cell else repr(float(cell) + 1)
+    return None
+
+
+_EDITORS: Mapping[str, Callable[[str], Iterator[Edit]]] = {
+    "python": _edit_python,
+    "sql": _edit_sql,
+    "yaml": _edit_yaml,
+}

@@ -1,0 +1,269 @@
+"""How much a golden project would notice: small wrong changes of what it reads, each run in a view of its own, and judged.
+
+A change is **caught** if the project turns red, and **survived** if it stays green although something that it wrote or printed is
+different. One that changes nothing of that is **the same**, and says nothing about the floor; nor does what the harness could not
+run (**invalid**), or what changed only a file that two equal runs write differently (**unclear**).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from pytest_golden.clock import monotonic_seconds
+from pytest_golden.errors import GoldenError
+from pytest_golden.gate.service import RegressionGuard
+from pytest_golden.gateway import git
+from pytest_golden.gateway.model import Ending
+from pytest_golden.history.unchanged_paths import is_for_people, is_test
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.unexpected import is_named, names_output
+from pytest_golden.regression.wording import name_some, show_path
+from pytest_golden.settings import BASELINES_FOLDER
+from pytest_golden.trajectory.insight.figures import wilson_interval
+from pytest_golden.values.shape import Shape, form, in_form
+from pytest_golden.verify.mutants import Mutant, is_mutable, make_mutants, order_by_telling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pytest_golden.gateway.model import PipelineOutcome
+    from pytest_golden.gateway.service import ExecutionGateway
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.model import GoldenProjectResult
+
+_LEVEL = 0.95
+_SEED = 20_260_101
+_LEAST_SECONDS, _TIMES_SLOWER = 30.0, 10.0
+_MOST_FILES, _MOST_NAMED = 200, 3
+_STDOUT = "what it prints"
+
+
+class Noticed(StrEnum):
+    """What came of a mutant."""
+
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    SAME = "same"
+    UNCLEAR = "unclear"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class TriedMutant(Shape):
+    """A mutant, what came of it, and `why`: the reason of the red, or what is different and would have to be looked at."""
+
+    mutant: Mutant = field(metadata=form(merged=True))
+    found: Noticed
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectStrength(Shape):
+    """What one project noticed. `total` counts all mutants of its files, tried or not."""
+
+    name: str
+    files: tuple[str, ...]
+    total: int
+    tried: tuple[TriedMutant, ...]
+
+    def count(self, found: Noticed) -> int:
+        """Return how many mutants came out so."""
+        return sum(one.found is found for one in self.tried)
+
+    @property
+    @in_form()
+    def score(self) -> int | None:
+        """How many of 100 changes that made a difference were caught, rounded down; None before there is one."""
+        caught, survived = self.count(Noticed.CAUGHT), self.count(Noticed.SURVIVED)
+        return 100 * caught // (caught + survived) if caught + survived else None
+
+    @property
+    @in_form()
+    def interval(self) -> tuple[int, int] | None:
+        """The bounds between which the score of all such changes lies, with 95 % confidence (Wilson)."""
+        caught, survived = self.count(Noticed.CAUGHT), self.count(Noticed.SURVIVED)
+        if not caught + survived:
+            return None
+        bounds = wilson_interval(caught, caught + survived, _LEVEL)
+        return int(100 * bounds.lower), min(100, int(100 * bounds.upper) + 1)
+
+
+class NotGreenError(GoldenError):
+    """The project does not pass as it is, so that nothing can be said of what it would notice."""
+
+
+class _MutantGateway:
+    """Runs a project with other contents of some files, and keeps the outcome."""
+
+    def __init__(self, gateway: ExecutionGateway) -> None:
+        self._gateway = gateway
+        self.workspace_root = gateway.workspace_root
+        self.stand_ins: Mapping[str, bytes] = {}
+        self.outcomes: list[PipelineOutcome] = []
+
+    def run_pipeline(self, project: GoldenProjectConfig, *, role: Any, permissions: Any, examine: Any = None) -> Any:
+        outcome = self._gateway.run_pipeline(
+            project, role=role, permissions=permissions, stand_ins=self.stand_ins, examine=examine
+        )
+        self.outcomes.append(outcome)
+        return outcome
+
+    def redact(self, project: GoldenProjectConfig, text: str) -> str:
+        return self._gateway.redact(project, text)
+
+
+class StrengthMeter:
+    """Tries the mutants of one project, those that tell most first.
+
+    `known` are mutants that an earlier measurement tried, by their ids. `watch` is told how many of how many are done.
+    """
+
+    def __init__(
+        self,
+        project: GoldenProjectConfig,
+        gateway: ExecutionGateway,
+        *,
+        seconds: float,
+        watch: Callable[[int, int], object] = lambda *_: None,
+    ) -> None:
+        # One run decides: a quarantine would hide it, and a retry would run it again.
+        self._project = replace(project, retries=0, quarantine=None)
+        self._gateway = _MutantGateway(gateway)
+        self._guard = RegressionGuard(self._gateway)
+        self._deadline = monotonic_seconds() + seconds
+        self._watch = watch
+        self._folder = Path(
+            os.path.realpath(gateway.workspace_root / (project.project_dir or Path(project.path).parent))
+        )
+        self._clean: dict[str, str] = {}
+        self._noise: frozenset[str] = frozenset()
+
+    def look(self) -> dict[str, bytes]:
+        """Run the project as it is, twice, and return the files that it reads and that can be changed, by path.
+
+        Raises:
+            NotGreenError: it does not pass.
+            KeyboardInterrupt: it was interrupted.
+        """
+        seconds = 0.0
+        looks = []
+        for _ in range(2):
+            result, outcome = self._run({})
+            if result.status is not ResultStatus.PASSED:
+                raise NotGreenError(f"{self._project.name} is not green as it is: {result.error_message}")
+            seconds = max(seconds, outcome.duration_seconds)
+            looks.append(_digest(outcome))
+        self._clean, other = looks
+        self._noise = frozenset(path for path in {*self._clean, *other} if self._clean.get(path) != other.get(path))
+        slowest = max(_LEAST_SECONDS, _TIMES_SLOWER * seconds)
+        self._project = replace(self._project, timeout=min(self._project.timeout, slowest))
+        paths = self._list_read(outcome)
+        files = {path: (self._folder / path).read_bytes() for path in paths[:_MOST_FILES]}
+        return {path: content for path, content in files.items() if content}
+
+    def measure(
+        self,
+        files: Mapping[str, bytes],
+        known: Mapping[str, TriedMutant],
+        keep: Callable[[Iterable[TriedMutant]], object] = lambda _: None,
+    ) -> ProjectStrength:
+        """Try mutants until all are tried, or the time is over. Call `look` before. `keep` gets all that are known after each.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted; what was tried until then was kept.
+        """
+        random = Random(_SEED)
+        made = [one for path in sorted(files) for one in make_mutants(path, files[path], random)]
+        ordered = order_by_telling(made, random)
+        tried = {one.id: known[one.id] for one, _ in ordered if one.id in known}
+        for mutant, content in ordered:
+            if monotonic_seconds() >= self._deadline:
+                break
+            if mutant.id not in tried:
+                tried[mutant.id] = TriedMutant(mutant, *self._try({mutant.path: content}))
+                keep(tried.values())
+            self._watch(len(tried), len(ordered))
+        found = tuple(tried[one.id] for one, _ in ordered if one.id in tried)
+        return ProjectStrength(self._project.name, tuple(sorted(files)), len(ordered), found)
+
+    def _try(self, stand_ins: Mapping[str, bytes]) -> tuple[Noticed, str]:
+        result, outcome = self._run(stand_ins)
+        if result.status is ResultStatus.PASSED:
+            return self._compare(outcome)
+        if result.status is ResultStatus.FAILED or outcome.ending in {Ending.EXITED, Ending.SIGNALLED, Ending.TIMEOUT}:
+            return Noticed.CAUGHT, result.reasons[0].headline if result.reasons else str(result.status)
+        return Noticed.INVALID, result.error_message or str(result.status)
+
+    def _compare(self, outcome: PipelineOutcome) -> tuple[Noticed, str]:
+        now = _digest(outcome)
+        different = sorted(path for path in {*self._clean, *now} if self._clean.get(path) != now.get(path))
+        certain = [path for path in different if path not in self._noise]
+        if certain:
+            return Noticed.SURVIVED, self._advise(certain)
+        if different:
+            return Noticed.UNCLEAR, f"{_name(different)} differs between equal runs, too"
+        return Noticed.SAME, ""
+
+    def _advise(self, different: list[str]) -> str:
+        """Say what is different, and what would have looked at it."""
+        files = [path for path in different if path != _STDOUT]
+        if not files:
+            return f"only {_STDOUT} is different: `stdout:` with `contains` would catch it"
+        unseen = [path for path in files if not self._is_looked_at(path)]
+        if unseen:
+            return f"no output looks at {_name(unseen)}: declare it in `outputs:`"
+        return f"{_name(files)} is different within its rules: a smaller tolerance, or a column that is not ignored, would catch it"
+
+    def _is_looked_at(self, path: str) -> bool:
+        return any(names_output(output, path) or is_named(path, output.path) for output in self._project.outputs)
+
+    def _run(self, stand_ins: Mapping[str, bytes]) -> tuple[GoldenProjectResult, PipelineOutcome]:
+        self._gateway.stand_ins, self._gateway.outcomes = stand_ins, []
+        result = self._guard.check_one(self._project, {})
+        if result.is_interrupted:
+            raise KeyboardInterrupt
+        if not self._gateway.outcomes:
+            raise NotGreenError(f"{self._project.name} could not be run: {result.error_message}")
+        return result, self._gateway.outcomes[-1]
+
+    def _list_read(self, outcome: PipelineOutcome) -> list[str]:
+        """List what can be changed of the files that were read; of all that git tracks, where the reads are not known."""
+        metadata = {} if outcome.trajectory is None else outcome.trajectory.metadata
+        inside = metadata.get("reads_inside")
+        top = git.find_top(self._folder) or self._folder
+        if isinstance(inside, list | tuple):
+            found = [os.path.relpath(top / str(path), self._folder) for path in inside]
+        else:
+            tracked = git.list_tracked(self._folder)
+            found = [
+                path.relative_to(self._folder).as_posix()
+                for path in (self._folder.rglob("*") if tracked is None else (self._folder / one for one in tracked))
+            ]
+        return sorted(path for path in set(found) if self._may_be_changed(path))
+
+    def _may_be_changed(self, path: str) -> bool:
+        parts = path.split("/")
+        place = self._folder / path
+        is_own = (
+            not path.startswith("..")
+            and BASELINES_FOLDER not in parts
+            and not any(one.startswith(".") for one in parts)
+        )
+        is_code = is_own and is_mutable(path) and not is_for_people(path) and not is_test(path)
+        return is_code and place.is_file() and not place.is_symlink() and place.name != "golden_projects.yaml"
+
+
+def _digest(outcome: PipelineOutcome) -> dict[str, str]:
+    written = {path: f"{file.kind} {file.sha256}" for path, file in outcome.write_set.files.items()}
+    patterns = outcome.engine_files
+    kept = {path: told for path, told in written.items() if not any(is_named(path, pattern) for pattern in patterns)}
+    return {**kept, **dict.fromkeys(outcome.write_set.removed, "removed"), _STDOUT: outcome.stdout}
+
+
+def _name(paths: list[str]) -> str:
+    return name_some([path if path == _STDOUT else show_path(path) for path in paths], _MOST_NAMED)
