@@ -19,7 +19,7 @@ from pytest_golden.learning.lessons.lesson_wording import find_telling_line
 from pytest_golden.learning.lessons.store import count_recalls_by_agent, count_waiting
 from pytest_golden.learning.outcomes import OUTCOMES
 from pytest_golden.learning.signature import cause_of, error_signature
-from pytest_golden.learning.store import iterate_kind
+from pytest_golden.learning.store import list_latest
 from pytest_golden.regression.comparison import fisher_worse
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.values.checking import parse_time
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pytest_golden.storage.store import Store
 
-MOST_OUTCOMES, _MOST_FAILURES, _MOST_SHOWN, _MOST_AGENTS = 5_000, 1_000, 20, 100
+MOST_OUTCOMES, _MOST_FAILURES, _MOST_SHOWN, _MOST_AGENTS = 3_000, 1_000, 20, 100
 _SEVERAL, _FEWEST, _LEVEL = 2, 10, 0.05
 _MOST_STEPS = 8
 _MERGED = form(merged=True)
@@ -109,8 +109,8 @@ def sum_up_outcomes(store: Store, agent: str | None = None, since: datetime | No
         StorageError: the store cannot be read.
     """
     with store.read() as connection:
-        kept = iterate_kind(connection, OUTCOMES, agent, latest_first=True, without=GATE_AGENT)
-        newest = [_read(one.namespace[1], one.value) for one in islice(kept, MOST_OUTCOMES + 1)]
+        kept = list_latest(connection, OUTCOMES, agent, MOST_OUTCOMES + 1, without=GATE_AGENT)
+        newest = [_read(*one) for one in kept]
         recalls = count_recalls_by_agent(connection, None if since is None else to_ms(since))
         waiting = count_waiting(connection)
     outcomes = [one for one in newest[:MOST_OUTCOMES] if one is not None and (since is None or one.at >= since)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, literal_column, select, update
 
 from pytest_golden.learning.model import Memory, MemoryHit
 from pytest_golden.storage.columns import from_ms, namespace_range, read_namespace, write_namespace
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.learning.memories import MemoryDraft
 
+#: The condition of the index of the newest, word for word.
+IS_NEWEST: Any = literal_column("memories.is_newest")
 _COLUMNS: tuple[Any, ...] = tuple(column for column in memories.c if column.name not in {"is_newest", "words"})
 _NEWEST: Select[Any] = select(*_COLUMNS, memories.c.words).where(
     memories.c.namespace == bindparam("in_namespace"),
@@ -209,19 +211,31 @@ def list_below_key(connection: Connection, namespace: Iterable[str], start: str,
     return tuple(map(_memory, connection.execute(query.order_by(memories.c.key).limit(limit))))
 
 
+def list_latest(
+    connection: Connection, kind: str, agent: str | None, limit: int, *, without: str | None = None
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the agents and the values of the latest memories of a kind, of one agent or of all (`without` one), latest first."""
+    numbers = _select_kind(kind, agent, without).order_by(memories.c.number.desc()).limit(limit)
+    query = select(memories.c.namespace, memories.c.value).where(memories.c.number.in_(numbers.scalar_subquery()))
+    rows = connection.execute(query.order_by(memories.c.number.desc()))
+    return [(read_namespace(row.namespace)[1], row.value) for row in rows]
+
+
+def _select_kind(kind: str, agent: str | None, without: str | None = None) -> Select[Any]:
+    query = select(memories.c.number).where(IS_NEWEST)
+    if agent is not None:
+        return query.where(memories.c.namespace == write_namespace((kind, agent)))
+    low, high = namespace_range((kind,)) or ("", "")
+    query = query.where(memories.c.namespace >= low, memories.c.namespace < high)
+    return query if without is None else query.where(memories.c.namespace != write_namespace((kind, without)))
+
+
 def iterate_kind(
-    connection: Connection, kind: str, agent: str | None, *, latest_first: bool = False, without: str | None = None
+    connection: Connection, kind: str, agent: str | None, *, latest_first: bool = False
 ) -> Iterator[Memory]:
-    """Yield the newest versions of all memories of a kind, of one agent or of all (`without` one), in the order of storing."""
-    if agent is None:
-        low, high = namespace_range((kind,)) or ("", "")
-        of_kind: Any = (memories.c.namespace >= low) & (memories.c.namespace < high)
-        if without is not None:
-            of_kind &= memories.c.namespace != write_namespace((kind, without))
-    else:
-        of_kind = memories.c.namespace == write_namespace((kind, agent))
+    """Yield the newest versions of all memories of a kind, of one agent or of all, in the order of storing."""
     order = memories.c.number.desc() if latest_first else memories.c.number
-    query = select(memories.c.number).where(of_kind, memories.c.is_newest.is_(True)).order_by(order)
+    query = _select_kind(kind, agent).order_by(order)
     for numbers in connection.scalars(query, execution_options={"yield_per": _VALUES_AT_ONCE}).partitions():
         found = find_by_numbers(connection, numbers)
         yield from (found[number] for number in numbers if number in found)

@@ -269,6 +269,8 @@ memories = sa.Table(
     *_optional(_JSON_OR_NULL, "provenance"),
     *_optional(sa.Text, "words"),
     sa.UniqueConstraint("namespace", "key", "version"),
+    # The newest memories of a kind are found without reading the others.
+    sa.Index("ix_memories_newest", "namespace", "number", sqlite_where=sa.text("is_newest")),
 )
 
 # The vector of a memory from an embedding model: little-endian 32-bit floats in Base64, since rows are compared as JSON. It is

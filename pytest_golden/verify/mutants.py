@@ -37,12 +37,13 @@ _WORDS = {
 _SQL_WORDS = {
     "AND": "OR", "OR": "AND", "LEFT": "INNER", "INNER": "LEFT", "RIGHT": "INNER", "FULL": "INNER", "ASC": "DESC", "DESC": "ASC",
     "SUM": "AVG", "AVG": "SUM", "MIN": "MAX", "MAX": "MIN", "DISTINCT": "", "COALESCE": "NULLIF", "FIRST_VALUE": "LAST_VALUE",
-    "UNION ALL": "UNION", "INTERSECT": "EXCEPT", "EXCEPT": "INTERSECT",
+    "INTERSECT": "EXCEPT", "EXCEPT": "INTERSECT",
 }  # fmt: skip
 _OF_SQL = {"=": "<>", "!=": "=", "<>": "=", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 # After these, a star stands for all columns.
 _BEFORE_ALL = frozenset({"SELECT", "(", ",", ".", "DISTINCT"})
-_AROUND_QUERY = "\"'|>-+ \n\t"
+# Its quotes, or the sign of a block in YAML.
+_BEFORE_QUERY = re.compile(r"\s*(?:[|>][+-]?[^\n]*\n|[\"']{1,3})?")
 _JOINS = frozenset({"LEFT", "INNER", "RIGHT", "FULL"})
 _DROPPED_CALLS = frozenset(
     {"dropna", "drop_duplicates", "fillna", "query", "filter", "where", "distinct", "unique", "astype"}
@@ -218,12 +219,17 @@ def _move_number(text: str, start: int, end: int) -> Iterator[Edit]:
 
 
 def _edit_sql(text: str, start: int = 0, end: int | None = None) -> Iterator[Edit]:
-    """Yield the edits of a query, or of one inside another text; what a template makes is left alone."""
-    from sqlglot import Tokenizer, TokenType
-    from sqlglot.errors import SqlglotError
-
-    query = text[start:end].strip(_AROUND_QUERY)
-    start += text[start:end].find(query)
+    """Yield the edits of a query, or of one inside another text, if sqlglot is installed; what a template makes is left alone."""
+    try:
+        from sqlglot import Tokenizer, TokenType
+        from sqlglot.errors import SqlglotError
+    except ImportError:
+        return
+    whole = text[start:end]
+    opening = _BEFORE_QUERY.match(whole)
+    offset = opening.end() if opening else 0
+    query = whole[offset:].rstrip("\"' \n\t")
+    start += offset
     masked = _JINJA.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), query)
     try:
         tokens = Tokenizer().tokenize(masked)
@@ -255,8 +261,8 @@ def _edit_word(word: str, before: str, begin: int, after: int) -> Iterator[Edit]
         yield Edit(begin, begin, "LEFT ", "join")
     elif word in {"WHERE", "HAVING"}:
         yield Edit(after, after, " 1 = 1 OR", "dropped filter")
-    elif (word, before) == ("NOT", "IS"):
-        yield Edit(begin, after, "", "null")
+    elif (word, before) in {("NOT", "IS"), ("ALL", "UNION")}:
+        yield Edit(begin, after, "", "null" if word == "NOT" else "choice")
     elif (word, before) == ("NULL", "IS"):
         yield Edit(begin, begin, "NOT ", "null")
 

@@ -120,7 +120,8 @@ class _MutantGateway:
 class StrengthMeter:
     """Tries the mutants of one project, those that tell most first.
 
-    `known` are mutants that an earlier measurement tried, by their ids. `watch` is told how many of how many are done.
+    `seconds` is how long that may take, `reads_from` the folder that the recorded reads are relative to. `watch` is told how many of
+    how many are done.
     """
 
     def __init__(
@@ -129,12 +130,14 @@ class StrengthMeter:
         gateway: ExecutionGateway,
         *,
         seconds: float,
+        reads_from: Path,
         watch: Callable[[int, int], object] = lambda *_: None,
     ) -> None:
         # One run decides: a quarantine would hide it, and a retry would run it again.
         self._project = replace(project, retries=0, quarantine=None)
         self._gateway = _MutantGateway(gateway)
         self._guard = RegressionGuard(self._gateway)
+        self._reads_from = reads_from
         self._deadline = monotonic_seconds() + seconds
         self._watch = watch
         self._folder = Path(
@@ -172,7 +175,9 @@ class StrengthMeter:
         known: Mapping[str, TriedMutant],
         keep: Callable[[Iterable[TriedMutant]], object] = lambda _: None,
     ) -> ProjectStrength:
-        """Try mutants until all are tried, or the time is over. Call `look` before. `keep` gets all that are known after each.
+        """Try mutants until all are tried, or the time is over. Call `look` before.
+
+        `known` are those that an earlier measurement tried, by their ids; `keep` gets all that are known after each.
 
         Raises:
             KeyboardInterrupt: it was interrupted; what was tried until then was kept.
@@ -235,9 +240,8 @@ class StrengthMeter:
         """List what can be changed of the files that were read; of all that git tracks, where the reads are not known."""
         metadata = {} if outcome.trajectory is None else outcome.trajectory.metadata
         inside = metadata.get("reads_inside")
-        top = git.find_top(self._folder) or self._folder
         if isinstance(inside, list | tuple):
-            found = [os.path.relpath(top / str(path), self._folder) for path in inside]
+            found = [os.path.relpath(self._reads_from / str(path), self._folder) for path in inside]
         else:
             tracked = git.list_tracked(self._folder)
             found = [

@@ -80,7 +80,7 @@ def test_the_commit_is_found_inside_a_merge(shop: Path, commit: Commit, golden: 
     # What is known is used: with one lie in it another commit is blamed, and --fresh asks anew.
     kept = shop / ".golden" / "bisect.json"
     told = json.loads(kept.read_text())
-    for look in told["orders"]["commits"]:
+    for look in told["orders"]["found"]:
         look["standing"] = "good" if look["commit"] == culprit else look["standing"]
     kept.write_text(json.dumps(told))
     assert json.loads(golden("bisect", "orders", "--json").out)["culprits"][0]["commit"] != culprit

@@ -35,6 +35,7 @@ _LAST_SIGN = "\U0010ffff"
 _MOST_OF_ERROR, _MOST_CAUSES = 2_000, 3
 # The namespace is `("lessons", agent)`; memories above or below it are not lessons.
 _DEPTH = 2
+_MOST_COUNTED = 5_000
 
 
 def _write_ms(at: int) -> str:
@@ -305,12 +306,14 @@ def count_recalls_by_agent(connection: Connection, since: int | None) -> dict[st
 
 
 def count_waiting(connection: Connection) -> dict[str, int]:
-    """Count the lessons of each agent that wait for a person."""
+    """Count those of the latest 5,000 lessons that wait for a person, by agent."""
     low, high = namespace_range((LESSONS,)) or ("", "")
     namespace, value = memories.c.namespace, memories.c.value
+    latest = select(memories.c.number).where(namespace >= low, namespace < high, memory_rows.IS_NEWEST)
+    numbers = latest.order_by(memories.c.number.desc()).limit(_MOST_COUNTED)
     query = (
         select(namespace, func.count())
-        .where(namespace >= low, namespace < high, memories.c.is_newest.is_(True))
+        .where(memories.c.number.in_(numbers.scalar_subquery()))
         .where(value["approved"].as_boolean().is_(False), value["rejected"].as_boolean().is_(False))
         .where(value["superseded_by"].as_string().is_(None))
         .group_by(namespace)

@@ -1,0 +1,179 @@
+"""`golden strength` as a person uses it: real runs of pipelines that are changed, and what that says of the floor."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.patience import PATIENCE_SECONDS, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Golden
+
+MANIFEST = """\
+golden_projects:
+  - name: orders
+    path: load.py
+    project_dir: .
+    min_strength: 50
+    outputs: [{path: total.txt, compare: text}]
+"""
+SCRIPT = """\
+import csv
+rows = list(csv.DictReader(open("orders.csv")))
+kept = [row for row in rows if int(row["total"]) > 10]
+open("total.txt", "w").write(str(len(kept)))
+open("kept.txt", "w").write(",".join(row["id"] for row in kept))
+flag = True
+"""
+
+
+def accept(folder: Path) -> None:
+    """Accept what the projects write now, as a person does."""
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    words = [sys.executable, "-m", "pytest", "--golden", "--golden-update", "-q"]
+    subprocess.run(words, cwd=folder, env=environment, check=True)
+
+
+@pytest.fixture
+def orders(folder: Path) -> Path:
+    (folder / "load.py").write_text(SCRIPT)
+    (folder / "orders.csv").write_text("id,total\n1,50\n2,10\n3,99\n4,70\n")
+    (folder / "unread.py").write_text("x = 1 < 2\n")
+    (folder / "golden_projects.yaml").write_text(MANIFEST)
+    accept(folder)
+    return folder
+
+
+def test_survivors_are_shown_with_what_would_catch_them(golden: Golden, orders: Path) -> None:
+    before = {path.name: path.read_bytes() for path in orders.iterdir() if path.is_file()}
+    ran = golden("strength", "--json")
+    assert ran.code == 0, ran.err
+    (found,) = ran.json["projects"]
+    assert found["files"] == ["load.py", "orders.csv"]
+    assert len(found["tried"]) == found["total"]
+    of_code = {(one["line"], one["kind"]): one["found"] for one in found["tried"] if one["path"] == "load.py"}
+    assert (of_code[3, "comparison"], of_code[6, "constant"]) == ("caught", "same")
+    survived = [one for one in found["tried"] if one["found"] == "survived"]
+    assert {one["why"] for one in survived} == {"no output looks at kept.txt: declare it in `outputs:`"}
+    caught = sum(one["found"] == "caught" for one in found["tried"])
+    assert found["score"] == 100 * caught // (caught + len(survived))
+    low, high = found["interval"]
+    assert 0 < low <= found["score"] <= high <= 100
+    assert {path.name: path.read_bytes() for path in orders.iterdir() if path.is_file()} == before
+    shown = golden("strength").out
+    assert shown.startswith(f"orders: {found['score']} % ({low} to {high}): {caught} caught")
+    assert "declare it in `outputs:`" in shown
+
+
+def test_page_badge_and_what_is_asked_for(golden: Golden, orders: Path, tmp_path: Path) -> None:
+    page, badge = tmp_path / "page.html", tmp_path / "badge.svg"
+    ran = golden("strength", "orders", "--fail-under", "99", "--html", str(page), "--badge", str(badge))
+    assert ran.code == 1
+    assert "% is less than the 99 % that is asked for" in ran.err
+    assert "golden strength" in badge.read_text()
+    assert "kept.txt" in page.read_text()
+    text = (orders / "golden_projects.yaml").read_text()
+    (orders / "golden_projects.yaml").write_text(text.replace("min_strength: 50", "min_strength: 100"))
+    weak = golden("strength")
+    assert (weak.code, "less than the 100 % that is asked for" in weak.err) == (1, True)
+
+
+def test_declaring_what_is_named_raises_the_score(golden: Golden, orders: Path) -> None:
+    first = golden("strength", "--json").json["projects"][0]
+    declared = (
+        (orders / "golden_projects.yaml")
+        .read_text()
+        .replace("compare: text}]", "compare: text}, {path: kept.txt, compare: text}]")
+    )
+    (orders / "golden_projects.yaml").write_text(declared)
+    accept(orders)
+    second = golden("strength", "--json").json["projects"][0]
+    assert first["score"] < second["score"] == 100
+
+
+def test_the_same_command_goes_on_until_something_else_is_asked(golden: Golden, orders: Path) -> None:
+    part = golden("strength", "--minutes", "0.0001", "--json").json["projects"][0]
+    assert part["tried"] == []
+    assert part["score"] is None
+    whole = golden("strength", "--json").json["projects"][0]
+    kept = orders / ".golden" / "strength.json"
+    told = json.loads(kept.read_text())
+    assert len(told["orders"]["found"]) == whole["total"]
+    told["orders"]["found"][0]["why"] = "kept"
+    kept.write_text(json.dumps(told))
+    assert any(one["why"] == "kept" for one in golden("strength", "--json").json["projects"][0]["tried"])
+    fresh = golden("strength", "--fresh", "--json").json["projects"][0]
+    assert not any(one["why"] == "kept" for one in fresh["tried"])
+    (orders / "load.py").write_text(SCRIPT + "y = 2\n")
+    assert golden("strength", "--minutes", "0.0001", "--json").json["projects"][0]["tried"] == []
+
+
+def test_a_project_that_is_not_green_cannot_be_measured(golden: Golden, orders: Path) -> None:
+    (orders / "orders.csv").write_text("id,total\n1,500\n2,600\n")
+    ran = golden("strength")
+    assert ran.code == 3
+    assert "orders is not green as it is: " in ran.err
+
+
+def test_what_two_equal_runs_write_differently_is_unclear(golden: Golden, folder: Path) -> None:
+    (folder / "run.py").write_text(
+        "import os\nlimit = 3\nopen('noise.txt', 'w').write(os.urandom(8).hex())\nprint(limit < 4)\n"
+    )
+    (folder / "golden_projects.yaml").write_text("golden_projects:\n  - {name: noisy, path: run.py, project_dir: .}\n")
+    (found,) = golden("strength", "--json").json["projects"]
+    why = {one["why"] for one in found["tried"] if one["found"] == "unclear"}
+    assert why == {"noise.txt differs between equal runs, too"}
+    survived = [one["why"] for one in found["tried"] if one["found"] == "survived"]
+    assert "only what it prints is different: `stdout:` with `contains` would catch it" in survived
+
+
+def test_an_endless_change_is_caught_and_an_interrupt_keeps_what_was_tried(folder: Path, golden: Golden) -> None:
+    (folder / "run.sh").write_text("python3 slow.py\n")
+    (folder / "slow.py").write_text("import time\ntime.sleep(0.3)\na = 1 < 2\nb = 2 < 3\nc = 3 < 4\nd = not a\n")
+    (folder / "golden_projects.yaml").write_text("golden_projects:\n  - {name: slow, path: run.sh, project_dir: .}\n")
+    kept = folder / ".golden" / "strength.json"
+    with subprocess.Popen(
+        [sys.executable, "-m", "pytest_golden", "strength"], cwd=folder, stderr=subprocess.PIPE
+    ) as process:
+        wait_until(kept.exists)
+        os.kill(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 130
+    assert b"the same command goes on" in told
+    assert json.loads(kept.read_text())["slow"]["found"]
+    (found,) = golden("strength", "--json").json["projects"]
+    assert len(found["tried"]) == found["total"]
+
+
+def test_bad_input_is_one_sentence(golden: Golden, orders: Path) -> None:
+    for words, told in (
+        (("nobody",), "nobody"),
+        (("--minutes", "0"), "--minutes 0: give a number above 0"),
+        (("--minutes", "nan"), "--minutes nan"),
+        (("--fail-under", "101"), "--fail-under 101: give a number from 0 to 100"),
+        (("--html", str(orders / "none" / "page.html"), "--minutes", "0.0001"), "cannot be written"),
+    ):
+        ran = golden("strength", *words)
+        assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+        assert told in ran.err
+
+
+def test_sql_is_left_alone_without_sqlglot(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "run.sh").write_text("cat query.sql\n")
+    (folder / "query.sql").write_text("select a from t where b > 1\n")
+    (folder / "golden_projects.yaml").write_text("golden_projects:\n  - {name: sql, path: run.sh, project_dir: .}\n")
+    assert golden("strength", "--json").json["projects"][0]["total"] == 3
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    monkeypatch.setattr("pytest_golden.cli.strength.find_spec", lambda _: None)
+    ran = golden("strength", "--json")
+    assert ran.json["projects"][0]["total"] == 0
+    assert "SQL is left alone without sqlglot" in ran.err
