@@ -51,7 +51,9 @@ _DROPPED_CALLS = frozenset(
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_SQL_LIKE = re.compile(r"(?is)\b(select|where|join|group\s+by)\b")
+_SQL_LIKE = re.compile(r"(?is)\bselect\b.*\bfrom\b")
+# What is said to people.
+_PROSE = frozenset({"description", "title", "name", "doc", "docs", "comment", "label", "owner"})
 _MOST_COLUMNS, _MOST_SHOWN = 6, 60
 _SUFFIXES = {".py": "python", ".sql": "sql", ".yaml": "yaml", ".yml": "yaml", ".csv": "csv", ".tsv": "csv"}
 
@@ -282,8 +284,9 @@ def _edit_yaml_node(text: str, node: Any) -> Iterator[Edit]:
 
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.MappingNode):
-        for _, value in node.value:
-            yield from _edit_yaml_node(text, value)
+        for key, value in node.value:
+            if key.value not in _PROSE:
+                yield from _edit_yaml_node(text, value)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
             yield from _edit_yaml_node(text, item)

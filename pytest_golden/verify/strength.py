@@ -8,6 +8,7 @@ run (**invalid**), or what changed only a file that two equal runs write differe
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -40,7 +41,9 @@ _LEVEL = 0.95
 _SEED = 20_260_101
 _LEAST_SECONDS, _TIMES_SLOWER = 30.0, 10.0
 _MOST_FILES, _MOST_NAMED = 200, 3
+_ENOUGH_LOOKS = 8
 _STDOUT = "what it prints"
+_STAMP = re.compile(r"(?<![A-Za-z])[0-9a-f]{4,}(?![A-Za-z])|\d+")
 
 
 class Noticed(StrEnum):
@@ -144,7 +147,10 @@ class StrengthMeter:
             os.path.realpath(gateway.workspace_root / (project.project_dir or Path(project.path).parent))
         )
         self._clean: dict[str, str] = {}
-        self._noise: frozenset[str] = frozenset()
+        self._noise: set[str] = set()
+        self._equal_looks = 0
+        # What was different after each mutant of this measurement.
+        self._different: dict[str, list[str]] = {}
 
     def look(self) -> dict[str, bytes]:
         """Run the project as it is, twice, and return the files that it reads and that can be changed, by path.
@@ -162,7 +168,7 @@ class StrengthMeter:
             seconds = max(seconds, outcome.duration_seconds)
             looks.append(_digest(outcome))
         self._clean, other = looks
-        self._noise = frozenset(path for path in {*self._clean, *other} if self._clean.get(path) != other.get(path))
+        self._noise.update(map(_drop_stamps, _list_differences(self._clean, other)))
         slowest = max(_LEAST_SECONDS, _TIMES_SLOWER * seconds)
         self._project = replace(self._project, timeout=min(self._project.timeout, slowest))
         paths = self._list_read(outcome)
@@ -190,29 +196,45 @@ class StrengthMeter:
             if monotonic_seconds() >= self._deadline:
                 break
             if mutant.id not in tried:
-                tried[mutant.id] = TriedMutant(mutant, *self._try({mutant.path: content}))
+                tried[mutant.id] = self._try(mutant, content)
                 keep(tried.values())
             self._watch(len(tried), len(ordered))
+        # By now more may be known of what moves by itself.
+        tried |= {name: self._compare(tried[name].mutant) for name in self._different if name in tried}
+        keep(tried.values())
         found = tuple(tried[one.id] for one, _ in ordered if one.id in tried)
         return ProjectStrength(self._project.name, tuple(sorted(files)), len(ordered), found)
 
-    def _try(self, stand_ins: Mapping[str, bytes]) -> tuple[Noticed, str]:
-        result, outcome = self._run(stand_ins)
+    def _try(self, mutant: Mutant, content: bytes) -> TriedMutant:
+        result, outcome = self._run({mutant.path: content})
         if result.status is ResultStatus.PASSED:
-            return self._compare(outcome)
+            self._different[mutant.id] = _list_differences(self._clean, _digest(outcome))
+            found = self._compare(mutant)
+            if found.found is Noticed.SURVIVED and self._equal_looks < _ENOUGH_LOOKS:
+                self._look_again()
+                found = self._compare(mutant)
+            return found
         if result.status is ResultStatus.FAILED or outcome.ending in {Ending.EXITED, Ending.SIGNALLED, Ending.TIMEOUT}:
-            return Noticed.CAUGHT, result.reasons[0].headline if result.reasons else str(result.status)
-        return Noticed.INVALID, result.error_message or str(result.status)
+            return TriedMutant(
+                mutant, Noticed.CAUGHT, result.reasons[0].headline if result.reasons else str(result.status)
+            )
+        return TriedMutant(mutant, Noticed.INVALID, result.error_message or str(result.status))
 
-    def _compare(self, outcome: PipelineOutcome) -> tuple[Noticed, str]:
-        now = _digest(outcome)
-        different = sorted(path for path in {*self._clean, *now} if self._clean.get(path) != now.get(path))
-        certain = [path for path in different if path not in self._noise]
+    def _look_again(self) -> None:
+        """Run the project as it is once more: what moves by itself may do so only now and then."""
+        _, outcome = self._run({})
+        moved = set(map(_drop_stamps, _list_differences(self._clean, _digest(outcome))))
+        self._equal_looks = self._equal_looks + 1 if moved <= self._noise else 0
+        self._noise |= moved
+
+    def _compare(self, mutant: Mutant) -> TriedMutant:
+        different = self._different[mutant.id]
+        certain = [path for path in different if _drop_stamps(path) not in self._noise]
         if certain:
-            return Noticed.SURVIVED, self._advise(certain)
+            return TriedMutant(mutant, Noticed.SURVIVED, self._advise(certain))
         if different:
-            return Noticed.UNCLEAR, f"{_name(different)} differs between equal runs, too"
-        return Noticed.SAME, ""
+            return TriedMutant(mutant, Noticed.UNCLEAR, f"{_name(different)} differs between equal runs, too")
+        return TriedMutant(mutant, Noticed.SAME, "")
 
     def _advise(self, different: list[str]) -> str:
         """Say what is different, and what would have looked at it."""
@@ -222,7 +244,7 @@ class StrengthMeter:
         unseen = [path for path in files if not self._is_looked_at(path)]
         if unseen:
             return f"no output looks at {_name(unseen)}: declare it in `outputs:`"
-        return f"{_name(files)} is different within its rules: a smaller tolerance, or a column that is not ignored, would catch it"
+        return f"{_name(files)} is different within its rules: a smaller tolerance, or a column or table that is not left out, would catch it"
 
     def _is_looked_at(self, path: str) -> bool:
         return any(names_output(output, path) or is_named(path, output.path) for output in self._project.outputs)
@@ -267,6 +289,15 @@ def _digest(outcome: PipelineOutcome) -> dict[str, str]:
     patterns = outcome.engine_files
     kept = {path: told for path, told in written.items() if not any(is_named(path, pattern) for pattern in patterns)}
     return {**kept, **dict.fromkeys(outcome.write_set.removed, "removed"), _STDOUT: outcome.stdout}
+
+
+def _list_differences(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    return sorted(path for path in {*one, *other} if one.get(path) != other.get(path))
+
+
+def _drop_stamps(path: str) -> str:
+    """Return a path without what runs put into names, such as numbers and parts of UUIDs."""
+    return _STAMP.sub("*", path)
 
 
 def _name(paths: list[str]) -> str:
