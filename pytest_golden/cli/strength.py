@@ -27,7 +27,7 @@ from pytest_golden.gateway.reads import ReadRecorder
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.wording import count_of
-from pytest_golden.verify.strength import NotGreenError, Noticed, ProjectStrength, StrengthMeter, TriedMutant
+from pytest_golden.verify.strength_meter import NotGreenError, Noticed, ProjectStrength, StrengthMeter, TriedMutant
 
 if TYPE_CHECKING:
     import argparse

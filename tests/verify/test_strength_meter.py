@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_golden.verify.mutants import Mutant
-from pytest_golden.verify.strength import Noticed, ProjectStrength, TriedMutant
+from pytest_golden.verify.strength_meter import Noticed, ProjectStrength, TriedMutant
 
 
 def tried(*found: Noticed) -> ProjectStrength:
