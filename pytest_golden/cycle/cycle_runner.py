@@ -39,9 +39,9 @@ class CycleRunner:
     """Walks cycles of one configuration.
 
     `steps` are callables that receive the `CycleState` and return a mapping or None. Each may return `reason`, which says how
-    it went, `warnings`, and `cost_usd`, what it cost. The improvement returns `proposal`, which becomes `state.proposal`, the review `approved`, and a
-    step that replaces our regression checks `regression_check`, or that `RegressionCheckResult` alone. A step that raises is
-    an error of the step, and the cycle is a FAILURE. A step that is None is missing.
+    it went, `warnings`, and `cost_usd`, what it cost. The improvement returns `proposal`, which becomes `state.proposal`, the
+    review `approved`, and a step that replaces our regression checks `regression_check`, or that `RegressionCheckResult` alone.
+    A step that raises is an error of the step, and the cycle is a FAILURE. A step that is None is missing.
 
     Args:
         config: what to do.

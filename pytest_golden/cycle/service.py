@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.clock import new_id
 from pytest_golden.cycle import worktree
 from pytest_golden.cycle.cycle_commands import clear_leftovers, describe_ending, run_command
 from pytest_golden.cycle.cycle_record import CycleFile, find_unfinished
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from pytest_golden.cycle.model import CycleEvent, CycleState
     from pytest_golden.cycle.proposal_floor import BaseFloor
     from pytest_golden.gateway.process import Exit
-    from pytest_golden.regression.model import GoldenProjectResult
 
 _REJECTED = 1
 _MOST_NAMED = 3
@@ -279,13 +279,10 @@ class CommandSteps:
 
     def observe(self, _state: CycleState) -> Mapping[str, Any]:
         """Say what is red before the work, and why: that condemns no proposal."""
-        red = [f"{name}: {result.error_message}" for name, result in self._list_red().items()]
-        return {
-            "reason": f"red before the work: {name_some(red, _MOST_NAMED)}" if red else "nothing is red before the work"
-        }
-
-    def _list_red(self) -> dict[str, GoldenProjectResult]:
-        return {name: one.result for name, one in self.guard.before.items() if one.failed and one.result is not None}
+        before = self.guard.before
+        red = [f"{name}: {one.result.error_message}" for name, one in before.items() if one.failed and one.result]
+        calm = "nothing is red before the work" if before else "nothing is known"
+        return {"reason": f"red before the work: {name_some(red, _MOST_NAMED)}" if red else calm}
 
     def improve(self, state: CycleState) -> Mapping[str, Any]:
         """Run the improvement and propose what it left. If it failed, only keep that on the branch."""
@@ -395,8 +392,7 @@ class CommandSteps:
         before = [{"name": one.name, "status": one.status, "message": one.error_message} for one in stood]
         facts = {**state.to_dict(), "before": before}
         told.write_text(json.dumps(redact(facts), ensure_ascii=False, default=str), encoding="utf-8")
-        cost = self.scratch / "cost"
-        cost.unlink(missing_ok=True)
+        cost = self.scratch / new_id("cost")
         environment = {name: value for name, value in self.environment.items() if not name.startswith("GIT_")}
         environment |= {
             "GOLDEN_CYCLE_ID": state.cycle_id,

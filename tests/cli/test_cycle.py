@@ -485,7 +485,7 @@ def test_a_floor_that_cannot_be_looked_at_before_stops_nothing(repository: Repos
     repository.commit("a setup that fails")
     ran = golden("cycle", "--improve", "echo '#' >> lib.sh", "--review", "true", "--store", "none", "--json")
     reasons = {step["step"]: step["reason"] for step in ran.json["steps"]}
-    assert (reasons["user_execution"], reasons["observation"]) == ("not known", "nothing is red before the work")
+    assert (reasons["user_execution"], reasons["observation"]) == ("not known", "nothing is known")
     assert "WARNING: how the golden projects stood before is not known: " in ran.err
 
 
