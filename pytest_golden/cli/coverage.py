@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli import options
-from pytest_golden.cli.finding_pipelines import is_passed_over
 from pytest_golden.cli.screen import answer, styled
 from pytest_golden.errors import SettingsError
 from pytest_golden.gateway import git
 from pytest_golden.history.past_store import read_own_reads, read_written
-from pytest_golden.history.unchanged_paths import is_for_people, is_test
+from pytest_golden.history.unchanged_paths import is_for_people, is_passed_over, is_test
 from pytest_golden.manifest.comparisons import holds_data, is_database_name
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.unexpected import is_named, names_output

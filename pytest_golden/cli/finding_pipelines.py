@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_golden.gateway.resolution import UV_PREFIX
 from pytest_golden.gateway.runners.choice import find_runner, list_runners
 from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError, read_regular
-from pytest_golden.gateway.write_set import CACHE_FOLDERS, WITHHELD_FOLDERS
-from pytest_golden.history.unchanged_paths import is_test
+from pytest_golden.history.unchanged_paths import PASSED_OVER, is_test
 from pytest_golden.manifest.model import GoldenProjectConfig
 
 if TYPE_CHECKING:
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 
 MOST_FOUND = 50
 _MOST_LOOKED_AT = 50_000
-# Folders that tools install or build: their content belongs to somebody else, or is made again.
-_FOREIGN = frozenset({"node_modules", "site-packages", "dbt_packages", "dbt_modules", "target", "build", "dist"})
-PASSED_OVER = _FOREIGN | CACHE_FOLDERS | WITHHELD_FOLDERS
 _SCRIPT, _MOST_OF_SCRIPT = ".py", 1 << 18
 _YAML = frozenset({".yaml", ".yml"})
 _DBT_PROFILES = "profiles.yml"
@@ -166,11 +162,6 @@ def list_neighbours(folder: Path, pipeline: FoundPipeline) -> tuple[str, ...]:
     ]
     outermost = [path for path in beside if not any(other in path.parents for other in beside)]
     return tuple(path.relative_to(folder).as_posix() for path in outermost)
-
-
-def is_passed_over(path: str) -> bool:
-    """Tell whether a file lies where tools keep what they build, cache or log."""
-    return any(part.startswith(".") or part in PASSED_OVER or part == "logs" for part in PurePosixPath(path).parts)
 
 
 def find_venv(folder: Path, path: str) -> str | None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.cli.check import make_plan
 from pytest_golden.cli.drafting import DraftedProject, choose_path, write_draft
-from pytest_golden.cli.finding_pipelines import is_passed_over
 from pytest_golden.cli.screen import show_status
 from pytest_golden.compare.tables.database_outputs import is_database
 from pytest_golden.compare.tables.delta_tables import DELTA_LOG, list_delta_tables
@@ -23,6 +22,7 @@ from pytest_golden.gate.calibrating import calibrate_project
 from pytest_golden.gateway import git
 from pytest_golden.gateway.runners.choice import list_runners
 from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.history.unchanged_paths import is_passed_over
 from pytest_golden.manifest.comparisons import holds_data, is_database_name, plain_suffix
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, slug, stem_name
 from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest

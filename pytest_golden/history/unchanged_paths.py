@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.gateway.reads import UNWATCHED_FOLDERS
-from pytest_golden.gateway.write_set import VENV_MARK
+from pytest_golden.gateway.write_set import CACHE_FOLDERS, VENV_MARK, WITHHELD_FOLDERS
 from pytest_golden.regression.unexpected import is_named
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
     from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
 
+# Folders that tools install or build: their content belongs to somebody else, or is made again.
+_FOREIGN = frozenset({"node_modules", "site-packages", "dbt_packages", "dbt_modules", "target", "build", "dist"})
+#: The names of folders in which tools keep what they build or cache, and which no pipeline may write.
+PASSED_OVER = _FOREIGN | CACHE_FOLDERS | WITHHELD_FOLDERS
 _WILDCARD = re.compile(r"[*?\[]")
 # Linux follows no more.
 _MOST_LINKS = 40
@@ -356,6 +360,11 @@ def leave_out(index: PathIndex, is_left_out: Callable[[str], bool] | None) -> Pa
         return index
     kept = [path for path in index.paths if not is_left_out(path)]
     return index if len(kept) == len(index.paths) else PathIndex(kept)
+
+
+def is_passed_over(path: str) -> bool:
+    """Tell whether a file lies where tools keep what they build, cache or log."""
+    return any(part.startswith(".") or part in PASSED_OVER or part == "logs" for part in path.split("/"))
 
 
 def is_for_people(path: str) -> bool:

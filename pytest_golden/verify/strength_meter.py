@@ -20,7 +20,7 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway import git
 from pytest_golden.gateway.model import Ending
-from pytest_golden.history.unchanged_paths import is_for_people, is_test
+from pytest_golden.history.unchanged_paths import is_for_people, is_passed_over, is_test
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.unexpected import is_named, names_output
 from pytest_golden.regression.wording import name_some, show_path
@@ -228,7 +228,10 @@ class StrengthMeter:
         self._noise |= moved
 
     def _compare(self, mutant: Mutant) -> TriedMutant:
-        different = self._different[mutant.id]
+        looked_at = (
+            path for path in self._different[mutant.id] if self._is_looked_at(path) or not is_passed_over(path)
+        )
+        different = list(looked_at)
         certain = [path for path in different if _drop_stamps(path) not in self._noise]
         if certain:
             return TriedMutant(mutant, Noticed.SURVIVED, self._advise(certain))
