@@ -14,6 +14,7 @@ import csv
 import hashlib
 import io
 import re
+import warnings
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import zip_longest
@@ -104,7 +105,7 @@ def make_mutants(path: str, content: bytes, random: Random) -> list[tuple[Mutant
     return [
         (_name(path, content, text.count("\n", 0, edit.start) + 1, *_describe(text, edit)), new.encode())
         for edit, new in changed
-        if new != text and (kind != "python" or _parse(new) is not None)
+        if new != text and _is_readable(kind, new)
     ]
 
 
@@ -134,9 +135,22 @@ def _describe(text: str, edit: Edit) -> tuple[str, str, str]:
     return edit.kind, before, after or "(nothing)"
 
 
+def _is_readable(kind: str, text: str) -> bool:
+    if kind == "yaml":
+        import yaml
+
+        try:
+            return any(yaml.compose_all(text, Loader=yaml.SafeLoader))
+        except (yaml.YAMLError, RecursionError):
+            return False
+    return kind != "python" or _parse(text) is not None
+
+
 def _parse(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return None
 
@@ -285,7 +299,7 @@ def _edit_yaml_node(text: str, node: Any) -> Iterator[Edit]:
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if key.value not in _PROSE:
+            if not (isinstance(key, yaml.ScalarNode) and key.value in _PROSE):
                 yield from _edit_yaml_node(text, value)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
@@ -312,8 +326,8 @@ def _edit_yaml_scalar(text: str, node: Any, start: int, end: int) -> Iterator[Ed
 
 def _mutate_rows(text: str, delimiter: str, random: Random) -> Iterator[tuple[int, tuple[str, str, str], str]]:
     """Yield the wrong forms of a table: the row, what was done, and the new text."""
-    rows = list(csv.reader(io.StringIO(text), delimiter=delimiter))
-    if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
+    rows = _read_table(text, delimiter)
+    if len(rows) < 2:
         return
     header, body = rows[0], rows[1:]
 
@@ -343,6 +357,15 @@ def _mutate_rows(text: str, delimiter: str, random: Random) -> Iterator[tuple[in
             other = header[column + 1]
             swapped = [[*row[:column], row[column + 1], row[column], *row[column + 2 :]] for row in body]
             yield 1, ("swapped columns", f"{name}, {other}", f"{other}, {name}"), write(swapped)
+
+
+def _read_table(text: str, delimiter: str) -> list[list[str]]:
+    """Read rows of equal lengths; none of anything else."""
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except csv.Error:
+        return []
+    return rows if all(len(row) == len(rows[0]) for row in rows) else []
 
 
 def _put(body: list[list[str]], at: int, column: int, value: str) -> list[list[str]]:

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_golden.verify.mutants import MOST_BYTES, is_mutable, make_mutants, order_by_telling
@@ -135,6 +135,7 @@ def test_table_loses_a_row_and_has_other_cells() -> None:
         ("a.csv", b"a,b\n1\n"),
         ("a.csv", b"a,b\n"),
         ("a.csv", b""),
+        ("a.csv", b'a,b\n1,"' + b"x" * 200_000),
         ("a.txt", b"3 < 4"),
         ("a.py", b"x = 1\n" * MOST_BYTES),
     ],
@@ -159,6 +160,8 @@ def test_one_of_each_kind_comes_first() -> None:
     assert sorted(mutant.id for mutant, _ in ordered) == sorted(mutant.id for mutant, _ in made)
 
 
+@example("\r0", "a.csv")
+@example("{{}}", "a.yaml")
 @given(st.text(max_size=200), st.sampled_from(["a.py", "a.sql", "a.yaml", "a.csv"]))
 def test_any_text_is_changed_or_left_alone(text: str, path: str) -> None:
     content = text.encode("utf-8", "replace")
