@@ -20,6 +20,7 @@ from datetime import date, timedelta
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pytest_golden.redaction.redactor import redact
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
@@ -121,7 +122,8 @@ def order_by_telling(mutants: Iterable[tuple[Mutant, bytes]], random: Random) ->
 
 def _name(path: str, content: bytes, line: int, kind: str, before: str, after: str) -> Mutant:
     told = "\0".join((path, str(line), kind, before, after)).encode() + b"\0" + content
-    return Mutant(hashlib.sha256(told).hexdigest()[:16], path, line, kind, before, after)
+    # It is kept in a file, and shown.
+    return Mutant(hashlib.sha256(told).hexdigest()[:16], path, line, kind, redact(before), redact(after))
 
 
 def _describe(text: str, edit: Edit) -> tuple[str, str, str]:
@@ -140,7 +142,7 @@ def _is_readable(kind: str, text: str) -> bool:
         import yaml
 
         try:
-            return any(yaml.compose_all(text, Loader=yaml.SafeLoader))
+            return bool(list(yaml.compose_all(text, Loader=yaml.SafeLoader)))
         except (yaml.YAMLError, RecursionError):
             return False
     return kind != "python" or _parse(text) is not None

@@ -173,3 +173,11 @@ def test_any_text_is_changed_or_left_alone(text: str, path: str) -> None:
 def test_only_known_kinds_are_mutable() -> None:
     assert is_mutable("models/a.sql")
     assert not is_mutable("a.parquet")
+
+
+def test_secrets_of_the_code_are_not_shown() -> None:
+    token = "ghp_" + "a1B2" * 9
+    made = make_mutants("a.py", f"load('{token}', 3 < limit)\n".encode(), Random(1))
+    assert made
+    assert all(token not in mutant.before + mutant.after for mutant, _ in made)
+    assert all(token in content.decode() for _, content in made)
