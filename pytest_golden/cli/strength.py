@@ -13,6 +13,7 @@ exit code: 0 done; 1 a project is weaker than its `min_strength` or --fail-under
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=_DEFAULT_MINUTES,
         help=f"How long each project may take (default {_DEFAULT_MINUTES:g}).",
+    )
+    parser.add_argument(
+        "--allow-outside",
+        action="store_true",
+        help="Let the changed pipelines have their network, and write what they may outside their view.",
     )
     parser.add_argument("--fresh", action="store_true", help="Try again what an earlier command has tried.")
     parser.add_argument("--fail-under", metavar="PERCENT", type=int, default=0, help="Exit with 1 below this score.")
@@ -93,6 +99,12 @@ def run(arguments: argparse.Namespace) -> int:
     return _WEAK if weak else 0
 
 
+def _contain(project: GoldenProjectConfig) -> GoldenProjectConfig:
+    """Return the project without a network, and with copies of what it may write outside its view."""
+    mounts = tuple(replace(mount, mode="copy") if mount.mode == "write" else mount for mount in project.mounts)
+    return replace(project, network=False, mounts=mounts)
+
+
 def _measure(
     arguments: argparse.Namespace,
     settings: GoldenSettings,
@@ -106,7 +118,19 @@ def _measure(
         for project in projects:
             recorder = ReadRecorder(root)
             with ExecutionGateway(root, view=settings.sandbox, hidden=hidden, reads=recorder) as gateway:
-                yield _measure_one(arguments, project, gateway, recorder.root, (path, manifest))
+                if gateway.describe().seal == "none" and not arguments.allow_outside:
+                    told = "pipelines are not sealed on this machine (see golden doctor)"
+                    raise SettingsError(
+                        f"{told}: a wrong change could do harm; add --allow-outside to try all the same"
+                    )
+                used = project if arguments.allow_outside else _contain(project)
+                try:
+                    yield _measure_one(arguments, used, gateway, recorder.root, (path, manifest))
+                except NotGreenError as error:
+                    if used == project:
+                        raise
+                    told = "it had no network, and wrote to copies; --allow-outside gives it what it declares"
+                    raise NotGreenError(f"{error} ({told})") from None
 
 
 def _measure_one(

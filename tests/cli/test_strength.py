@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.gateway.service import ExecutionGateway
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -178,3 +181,31 @@ def test_sql_is_left_alone_without_sqlglot(golden: Golden, folder: Path, monkeyp
     ran = golden("strength", "--json")
     assert ran.json["projects"][0]["total"] == 0
     assert "SQL is left alone without sqlglot" in ran.err
+
+
+def test_a_changed_pipeline_reaches_nothing_outside_unless_that_is_allowed(golden: Golden, folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        (folder / "run.py").write_text(
+            f"import socket, pathlib\nlimit = 1 < 2\npathlib.Path('/{folder}/out/told').write_text('x')\n"
+            f"socket.create_connection(('127.0.0.1', {port}), 5).close()\n"
+        )
+        (folder / "out").mkdir()
+        mounts = "mounts: [{path: out, mode: write}]"
+        (folder / "golden_projects.yaml").write_text(
+            f"golden_projects:\n  - {{name: outside, path: run.py, network: host, {mounts}}}\n"
+        )
+        ran = golden("strength")
+        assert (ran.code, "it had no network, and wrote to copies; --allow-outside" in ran.err) == (3, True)
+        assert not (folder / "out" / "told").exists()
+        assert golden("strength", "--allow-outside").code == 0
+        assert (folder / "out" / "told").exists()
+
+
+def test_without_a_seal_nothing_is_changed(golden: Golden, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "run.sh").write_text("true\n")
+    (folder / "golden_projects.yaml").write_text("golden_projects:\n  - {name: sql, path: run.sh}\n")
+    describe = ExecutionGateway.describe
+    monkeypatch.setattr(ExecutionGateway, "describe", lambda gateway: replace(describe(gateway), seal="none"))
+    ran = golden("strength")
+    assert (ran.code, "pipelines are not sealed on this machine" in ran.err) == (2, True)
