@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_golden.cycle.worktree import name_branch
@@ -88,7 +88,7 @@ def list_cycles(journal: Journal, checkout: Path, *, limit: int) -> tuple[PastCy
     """
     branches = _read_branches(checkout)
     entries = journal.review_journal(intent_type=CYCLE_TYPE, limit=limit)
-    cycles = tuple(_read_cycle(entry, branches) for entry in entries)
+    cycles = _find_merged(checkout, [_read_cycle(entry, branches) for entry in entries])
     reverted = {
         one.cycle.cycle_id: f"{one.commit[:12]} {one.subject}" for one in _list_reverts(journal, checkout, cycles)
     }
@@ -168,6 +168,21 @@ def _read_branches(checkout: Path) -> dict[str, tuple[str, bool]]:
     return {name: (commit, name not in unmerged) for name, commit in every.items()}
 
 
+def _find_merged(checkout: Path, cycles: Sequence[PastCycle]) -> list[PastCycle]:
+    """Mark the cycles that are merged although their branch is gone: their commit is in the present history."""
+    gone = [one for one in cycles if one.branch_state == "gone" and one.commit is not None]
+    if not gone:
+        return list(cycles)
+    since = _begin_of(gone)
+    try:
+        present = run_git(checkout, "rev-list", f"--since={since}", "--max-count=100000", "HEAD", "--").stdout.split()
+    except GoldenError:
+        return list(cycles)
+    known = set(present)
+    merged = {one.cycle_id for one in gone if one.commit in known}
+    return [replace(one, branch_state="merged") if one.cycle_id in merged else one for one in cycles]
+
+
 def _read_cycle(entry: JournalEntry, branches: Mapping[str, tuple[str, bool]]) -> PastCycle:
     note = entry.actions[0] if entry.actions and isinstance(entry.actions[0], Mapping) else {}
     cycle_id = str(entry.session_key)
@@ -215,6 +230,11 @@ def _read_time(told: Any) -> datetime | None:
         return None
 
 
+def _begin_of(cycles: Iterable[PastCycle]) -> str:
+    """Return the time before which none of them has a commit: git knows seconds only."""
+    return (min(one.started_at for one in cycles) - timedelta(minutes=1)).isoformat()
+
+
 def _find_last(steps: Sequence[Mapping[str, Any]], name: str) -> str | None:
     return next((str(one[name]) for one in reversed(steps) if one.get(name)), None)
 
@@ -224,7 +244,7 @@ def _list_reverts(journal: Journal, checkout: Path, cycles: Iterable[PastCycle])
     known = [one for one in cycles if one.commit is not None and _COMMIT.fullmatch(one.commit)]
     if not known:
         return []
-    since = min(one.started_at for one in known).isoformat()
+    since = _begin_of(known)
     asked = ("log", "HEAD", "--remotes", "--reverse", f"--since={since}", "--extended-regexp", f"--grep={_REVERTS}")
     try:
         told = run_git(checkout, *asked, "--format=%H%x00%s%x00%B%x01").stdout

@@ -534,6 +534,7 @@ def test_a_merge_on_github_is_expected_and_a_revert_is_a_signal(repository: Repo
     assert golden("journal", "heartbeat").code == 0
     assert golden("cycle", "show", "--json").json["merge"] == "met"
     repository.git("branch", "-q", "-D", ran["branch"])
+    assert golden("cycle", "show", "--json").json["branch_state"] == "merged"
     repository.git("revert", "--no-edit", "-m", "1", "HEAD")
     for _ in range(2):
         assert golden("journal", "heartbeat").code == 0
