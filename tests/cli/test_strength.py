@@ -209,3 +209,20 @@ def test_without_a_seal_nothing_is_changed(golden: Golden, folder: Path, monkeyp
     monkeypatch.setattr(ExecutionGateway, "describe", lambda gateway: replace(describe(gateway), seal="none"))
     ran = golden("strength")
     assert (ran.code, "pipelines are not sealed on this machine" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(("rule", "found"), [("", "same"), (", relative_tolerance: 0.1", "unclear")])
+def test_tables_that_are_equal_whatever_their_bytes_are_the_same(
+    golden: Golden, folder: Path, rule: str, found: str
+) -> None:
+    (folder / "run.py").write_text(
+        "import os\nlimit = 1\nrows = ['2,b', '1,a']\nrows.sort(key=lambda _: os.urandom(4))\n"
+        "open('out.csv', 'w').write('\\n'.join(['id,name', *rows, *['3,c'] * 40 * (limit > 2)]) + '\\n' * (1 + os.urandom(1)[0] % 50))\n"
+    )
+    output = f"{{path: out.csv, key: [id]{rule}}}"
+    (folder / "golden_projects.yaml").write_text(
+        f"golden_projects:\n  - {{name: table, path: run.py, project_dir: ., outputs: [{output}]}}\n"
+    )
+    accept(folder)
+    (tried,) = golden("strength", "--json").json["projects"]
+    assert {one["found"] for one in tried["tried"] if one["line"] == 2} == {found}
