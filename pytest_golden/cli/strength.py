@@ -13,6 +13,7 @@ exit code: 0 done; 1 a project is weaker than its `min_strength` or --fail-under
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_MINUTES, _MOST_MINUTES = 10.0, 7 * 24 * 60.0
 _WEAK, _NOT_GREEN, _INTERRUPTED = 1, 3, 130
-_MOST_SHOWN = 20
+_MOST_SHOWN, _MOST_REASONS = 20, 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -187,6 +188,9 @@ def _show(console: Console, found: list[ProjectStrength]) -> None:
             print_indented(console, tried.why, 4)
         if len(survivors) > _MOST_SHOWN:
             console.print(styled(f"  and {len(survivors) - _MOST_SHOWN} more that survived: --json lists all"))
+        unclear = Counter(tried.why for tried in one.tried if tried.found is Noticed.UNCLEAR)
+        for why, count in unclear.most_common(_MOST_REASONS):
+            print_indented(console, f"unclear after {count_of(count, 'change')}: {why}", 2)
 
 
 def _make_page(found: list[ProjectStrength]) -> str:

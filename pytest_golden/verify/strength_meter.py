@@ -242,9 +242,12 @@ class StrengthMeter:
         certain = [path for path in different if _drop_stamps(path) not in self._noise]
         if certain:
             return TriedMutant(mutant, Noticed.SURVIVED, self._advise(certain))
-        unseen = [path for path in different if not self._is_compared_exactly(path)]
+        # Output that tells the time says nothing.
+        unseen = [path for path in different if path != _STDOUT and not self._is_compared_exactly(path)]
         if unseen:
-            return TriedMutant(mutant, Noticed.UNCLEAR, f"{_name(unseen)} differs between equal runs, too")
+            lacking = [path for path in unseen if is_database_name(path) and not self._is_looked_at(path)]
+            more = f"; no output looks at the tables of {_name(lacking)}" if lacking else ""
+            return TriedMutant(mutant, Noticed.UNCLEAR, f"{_name(unseen)} differs between equal runs, too{more}")
         return TriedMutant(mutant, Noticed.SAME, "")
 
     def _advise(self, different: list[str]) -> str:

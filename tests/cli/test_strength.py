@@ -136,6 +136,7 @@ def test_what_two_equal_runs_write_differently_is_unclear(golden: Golden, folder
     why = {one["why"] for one in found["tried"] if one["found"] == "unclear"}
     assert why
     assert all(one.startswith("part-") and one.endswith("differs between equal runs, too") for one in why)
+    assert "unclear after 1 change: part-" in golden("strength").out
     survived = [one["why"] for one in found["tried"] if one["found"] == "survived"]
     assert "only what it prints is different: `stdout:` with `contains` would catch it" in survived
 
@@ -216,7 +217,7 @@ def test_tables_that_are_equal_whatever_their_bytes_are_the_same(
     golden: Golden, folder: Path, rule: str, found: str
 ) -> None:
     (folder / "run.py").write_text(
-        "import os\nlimit = 1\nrows = ['2,b', '1,a']\nrows.sort(key=lambda _: os.urandom(4))\n"
+        "import os, time\nlimit = 1\nprint(time.time())\nrows = ['2,b', '1,a']\nrows.sort(key=lambda _: os.urandom(4))\n"
         "open('out.csv', 'w').write('\\n'.join(['id,name', *rows, *['3,c'] * 40 * (limit > 2)]) + '\\n' * (1 + os.urandom(1)[0] % 50))\n"
     )
     output = f"{{path: out.csv, key: [id]{rule}}}"
