@@ -421,10 +421,11 @@ def _beat(arguments: argparse.Namespace, timeout: float, budget: float) -> Heart
     settings = options.read_command_settings(arguments)
     root = options.find_root(options.locate_manifest(settings))
     with open_journal(arguments) as journal:
-        record_merges_and_reverts(journal, root)
-        return Heartbeat(
+        report = Heartbeat(
             journal, workspace_root=root, view=settings.sandbox, timeout_seconds=timeout, budget_seconds=budget
         ).beat()
+        record_merges_and_reverts(journal, root)
+        return report
 
 
 def _repeat(arguments: argparse.Namespace, timeout: float, every: float) -> int:

@@ -77,13 +77,12 @@ def run(arguments: argparse.Namespace) -> int:
     path = options.locate_manifest(settings)
     manifest = load_manifest(path)
     projects = tuple(manifest.get_project(name) for name in dict.fromkeys(arguments.names)) or manifest.projects
+    if not projects:
+        raise SettingsError(f"{path.name} declares no golden project")
     found: list[ProjectStrength] = []
     try:
         with options.raise_when_ended():
             found.extend(_measure(arguments, settings, path, manifest, projects))
-    except NotGreenError as error:
-        options.say(str(error))
-        return _NOT_GREEN
     except KeyboardInterrupt:
         options.say("interrupted: the same command goes on where this one ended")
         return _INTERRUPTED
@@ -92,12 +91,13 @@ def run(arguments: argparse.Namespace) -> int:
     scores = [one.score for one in found if one.score is not None]
     if arguments.badge is not None:
         write_beside(arguments.badge, make_badge("golden strength", min(scores, default=0)))
-    asked = {project.name: max(arguments.fail_under, project.min_strength or 0) for project in projects}
-    weak = [one for one in found if one.score is not None and one.score < asked[one.name]]
     answer(arguments, {"projects": [one.to_dict() for one in found]}, lambda console: _show(console, found))
+    asked = {project.name: max(arguments.fail_under, project.min_strength or 0) for project in projects}
+    weak = [one for one in found if (one.score or 0) < asked[one.name]]
     for one in weak:
-        options.say(f"{one.name}: {one.score} % is less than the {asked[one.name]} % that is asked for")
-    return _WEAK if weak else 0
+        known = "no score is known, where" if one.score is None else f"{one.score} % is less than the"
+        options.say(f"{one.name}: {known} {asked[one.name]} % {'is' if one.score is None else 'that is'} asked for")
+    return _NOT_GREEN if len(found) < len(projects) else _WEAK if weak else 0
 
 
 def _contain(project: GoldenProjectConfig) -> GoldenProjectConfig:
@@ -128,10 +128,8 @@ def _measure(
                 try:
                     yield _measure_one(arguments, used, gateway, recorder.root, (path, manifest))
                 except NotGreenError as error:
-                    if used == project:
-                        raise
-                    told = "it had no network, and wrote to copies; --allow-outside gives it what it declares"
-                    raise NotGreenError(f"{error} ({told})") from None
+                    contained = " (it had no network, and wrote to copies; --allow-outside gives it what it declares)"
+                    options.say(f"{error}{'' if used == project else contained}")
 
 
 def _measure_one(
@@ -149,7 +147,9 @@ def _measure_one(
     def told() -> str:
         return f"{done[0]} of {done[1]} changes" if done[1] else "as it is"
 
-    meter = StrengthMeter(project, gateway, seconds=60 * arguments.minutes, reads_from=reads_from, watch=watch)
+    meter = StrengthMeter(
+        project, gateway, manifest=declared[0], seconds=60 * arguments.minutes, reads_from=reads_from, watch=watch
+    )
     with show_status(project.name, told):
         files = meter.look()
         if find_spec("sqlglot") is None and any(one.endswith(".sql") for one in files):

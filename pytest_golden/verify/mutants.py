@@ -1,7 +1,7 @@
 """Small wrong changes of a pipeline's own files: Python, SQL, YAML and CSV. Pure.
 
 A mutant is one edit at one place that a careless hand could make: another comparison, a constant off by one, another kind of join,
-a filter that is left out, a row that is lost, two columns that are swapped. Each is still readable by the file's language.
+a filter that is left out, a row that is lost, two columns that are swapped.
 
 Source: the operators are those of mutation testing (R. A. DeMillo, R. J. Lipton, F. G. Sayward: Hints on Test Data
 Selection, 1978), chosen for data pipelines.
@@ -17,8 +17,9 @@ import re
 import warnings
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.values.shape import Shape
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from random import Random
 
-#: Larger files are left alone.
+#: Larger files are left alone, of code those above a quarter of it.
 MOST_BYTES = 1 << 20
+_MOST_OF_CODE, _MOST_EDITS = MOST_BYTES // 4, 1_000
 _COMPARISONS = {"<=": "<", ">=": ">", "<>": "=", "!=": "==", "==": "!=", "<": "<=", ">": ">="}
 _ARITHMETIC = {"+": "-", "-": "+", "*": "/", "//": "*", "/": "*", "%": "*"}
 _WORDS = {
@@ -52,6 +54,7 @@ _DROPPED_CALLS = frozenset(
 )
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SQL_LIKE = re.compile(r"(?is)\bselect\b.*\bfrom\b")
 # What is said to people.
@@ -75,6 +78,10 @@ class Mutant(Shape):
     after: str
 
 
+#: A mutant, and what makes the file's content; that is None if the file could not be read with it.
+Change: TypeAlias = "tuple[Mutant, Callable[[], bytes | None]]"
+
+
 class Edit(NamedTuple):
     """What makes a mutant: the characters from `start` to `end` become `text`."""
 
@@ -89,30 +96,33 @@ def is_mutable(path: str) -> bool:
     return any(path.endswith(suffix) for suffix in _SUFFIXES)
 
 
-def make_mutants(path: str, content: bytes, random: Random) -> list[tuple[Mutant, bytes]]:
-    """Return the mutants of a file with their contents, in the order of their places; none of what cannot be read."""
-    kind = next((kind for suffix, kind in _SUFFIXES.items() if path.endswith(suffix)), None)
-    if kind is None or len(content) > MOST_BYTES:
+def make_mutants(path: str, content: bytes, random: Random) -> list[Change]:
+    """Return mutants of a file in the order of their places, at most 1,000; none of what cannot be read."""
+    kind = next((kind for suffix, kind in _SUFFIXES.items() if path.endswith(suffix)), "")
+    if not kind or len(content) > (MOST_BYTES if kind == "csv" else _MOST_OF_CODE):
         return []
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         return []
+    digest = hashlib.sha256(content).hexdigest()
     if kind == "csv":
         found = _mutate_rows(text, "\t" if path.endswith(".tsv") else ",", random)
-        return [(_name(path, content, 1 + row, *told), new.encode()) for row, told, new in found]
-    edits = sorted(set(_EDITORS[kind](text)))
-    changed = ((edit, text[: edit.start] + edit.text + text[edit.end :]) for edit in edits)
+        return [(_name(path, digest, 1 + row, *told), new.encode) for row, told, new in found]
+    edits = sorted(one for one in set(_EDITORS[kind](text)) if text[one.start : one.end] != one.text)
+    edits = sorted(random.sample(edits, min(len(edits), _MOST_EDITS)))
     return [
-        (_name(path, content, text.count("\n", 0, edit.start) + 1, *_describe(text, edit)), new.encode())
-        for edit, new in changed
-        if new != text and _is_readable(kind, new)
+        (
+            _name(path, digest, text.count("\n", 0, edit.start) + 1, *_describe(text, edit)),
+            partial(_apply, kind, text, edit),
+        )
+        for edit in edits
     ]
 
 
-def order_by_telling(mutants: Iterable[tuple[Mutant, bytes]], random: Random) -> list[tuple[Mutant, bytes]]:
+def order_by_telling(mutants: Iterable[Change], random: Random) -> list[Change]:
     """Put one of each kind in each file first, then a second one, and so on: a short run sees something of everything."""
-    groups: dict[tuple[str, str], list[tuple[Mutant, bytes]]] = {}
+    groups: dict[tuple[str, str], list[Change]] = {}
     for one in mutants:
         groups.setdefault((one[0].kind, one[0].path), []).append(one)
     for group in groups.values():
@@ -120,21 +130,33 @@ def order_by_telling(mutants: Iterable[tuple[Mutant, bytes]], random: Random) ->
     return [one for turn in zip_longest(*groups.values()) for one in turn if one is not None]
 
 
-def _name(path: str, content: bytes, line: int, kind: str, before: str, after: str) -> Mutant:
-    told = "\0".join((path, str(line), kind, before, after)).encode() + b"\0" + content
-    # It is kept in a file, and shown.
-    return Mutant(hashlib.sha256(told).hexdigest()[:16], path, line, kind, redact(before), redact(after))
+def _apply(kind: str, text: str, edit: Edit) -> bytes | None:
+    new = text[: edit.start] + edit.text + text[edit.end :]
+    return new.encode() if _is_readable(kind, new) else None
+
+
+def _name(path: str, digest: str, line: int, kind: str, before: str, after: str) -> Mutant:
+    told = "\0".join((path, str(line), kind, before, after, digest))
+    return Mutant(hashlib.sha256(told.encode()).hexdigest()[:16], path, line, kind, before, after)
 
 
 def _describe(text: str, edit: Edit) -> tuple[str, str, str]:
     if edit.kind == "dropped step":
-        return edit.kind, text[edit.start : edit.end].strip().partition("\n")[0][: _MOST_SHOWN * 2], "(nothing)"
+        return edit.kind, _shorten(text[edit.start : edit.end].strip().partition("\n")[0]), "(nothing)"
     begin, end = text.rfind("\n", 0, edit.start) + 1, text.find("\n", edit.end)
     end = len(text) if end < 0 else end
-    shown = (text[begin:end], text[begin : edit.start] + edit.text + text[edit.end : end])
     offset = max(0, edit.start - begin - _MOST_SHOWN // 2)
-    before, after = (" ".join(one[offset:].split())[: _MOST_SHOWN * 2] for one in shown)
-    return edit.kind, before, after or "(nothing)"
+    before = _shorten(text[begin:end], offset)
+    return (
+        edit.kind,
+        before,
+        _shorten(text[begin : edit.start] + edit.text + text[edit.end : end], offset) or "(nothing)",
+    )
+
+
+def _shorten(text: str, offset: int = 0) -> str:
+    """Return a part of a line. Secrets are redacted before it is cut: half a secret would not be recognised."""
+    return " ".join(redact(text)[offset:].split())[: 2 * _MOST_SHOWN]
 
 
 def _is_readable(kind: str, text: str) -> bool:
@@ -161,7 +183,8 @@ def _edit_python(text: str) -> Iterator[Edit]:
     tree = _parse(text)
     if tree is None:
         return
-    lines = text.splitlines(keepends=True)
+    # Where Python ends a line: other signs that end one for `splitlines` may stand in texts.
+    lines = _LINE.findall(text)
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
@@ -341,7 +364,7 @@ def _mutate_rows(text: str, delimiter: str, random: Random) -> Iterator[tuple[in
         return out.getvalue()
 
     def shown(row: list[str]) -> str:
-        return delimiter.join(row)[:_MOST_SHOWN]
+        return _shorten(delimiter.join(row))
 
     at = random.randrange(len(body))
     yield at + 1, ("dropped row", shown(body[at]), "(nothing)"), write([*body[:at], *body[at + 1 :]])
@@ -350,15 +373,23 @@ def _mutate_rows(text: str, delimiter: str, random: Random) -> Iterator[tuple[in
         at = random.randrange(len(body))
         old = body[at][column]
         if old:
-            yield at + 1, ("null", f"{name}: {old[:_MOST_SHOWN]}", f"{name}: empty"), write(_put(body, at, column, ""))
+            yield (
+                at + 1,
+                ("null", _shorten(f"{name}: {old}"), _shorten(f"{name}: empty")),
+                write(_put(body, at, column, "")),
+            )
         moved = _move_cell(old)
         if moved is not None:
             kind = "date" if _DATE.fullmatch(old) else "constant"
-            yield at + 1, (kind, f"{name}: {old}", f"{name}: {moved}"), write(_put(body, at, column, moved))
+            yield (
+                at + 1,
+                (kind, _shorten(f"{name}: {old}"), _shorten(f"{name}: {moved}")),
+                write(_put(body, at, column, moved)),
+            )
         if column + 1 < len(header):
             other = header[column + 1]
             swapped = [[*row[:column], row[column + 1], row[column], *row[column + 2 :]] for row in body]
-            yield 1, ("swapped columns", f"{name}, {other}", f"{other}, {name}"), write(swapped)
+            yield 1, ("swapped columns", _shorten(f"{name}, {other}"), _shorten(f"{other}, {name}")), write(swapped)
 
 
 def _read_table(text: str, delimiter: str) -> list[list[str]]:

@@ -16,10 +16,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import monotonic_seconds
+from pytest_golden.compare.baselines import find_baselines_folder
+from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway import git
 from pytest_golden.gateway.model import Ending
+from pytest_golden.gateway.runners.runner import read_regular
 from pytest_golden.history.unchanged_paths import is_for_people, is_passed_over, is_test
 from pytest_golden.manifest.comparisons import comparison_of_pattern, is_database_name
 from pytest_golden.regression.model import ResultStatus
@@ -28,7 +31,7 @@ from pytest_golden.regression.wording import name_some, show_path
 from pytest_golden.settings import BASELINES_FOLDER
 from pytest_golden.trajectory.insight.figures import wilson_interval
 from pytest_golden.values.shape import Shape, form, in_form
-from pytest_golden.verify.mutants import Mutant, is_mutable, make_mutants, order_by_telling
+from pytest_golden.verify.mutants import MOST_BYTES, Mutant, is_mutable, make_mutants, order_by_telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -130,8 +133,8 @@ class _MutantGateway:
 class StrengthMeter:
     """Tries the mutants of one project, those that tell most first.
 
-    `seconds` is how long that may take, `reads_from` the folder that the recorded reads are relative to. `watch` is told how many of
-    how many are done.
+    `manifest` is the file beside which the baselines lie, `seconds` how long it may take, `reads_from` the folder that the recorded
+    reads are relative to. `watch` is told how many of how many are done.
     """
 
     def __init__(
@@ -139,6 +142,7 @@ class StrengthMeter:
         project: GoldenProjectConfig,
         gateway: ExecutionGateway,
         *,
+        manifest: Path,
         seconds: float,
         reads_from: Path,
         watch: Callable[[int, int], object] = lambda *_: None,
@@ -146,7 +150,9 @@ class StrengthMeter:
         # One run decides: a quarantine would hide it, and a retry would run it again.
         self._project = replace(project, retries=0, quarantine=None)
         self._gateway = _MutantGateway(gateway)
-        self._guard = RegressionGuard(self._gateway)
+        keeper = BaselineKeeper(find_baselines_folder(manifest, gateway.workspace_root))
+        self._guard = RegressionGuard(self._gateway, baselines=keeper)
+        self._manifest = Path(os.path.realpath(manifest))
         self._reads_from = reads_from
         self._deadline = monotonic_seconds() + seconds
         self._watch = watch
@@ -178,8 +184,9 @@ class StrengthMeter:
         self._noise.update(map(_drop_stamps, _list_differences(self._clean, other)))
         slowest = max(_LEAST_SECONDS, _TIMES_SLOWER * seconds)
         self._project = replace(self._project, timeout=min(self._project.timeout, slowest))
-        paths = self._list_read(outcome)
-        files = {path: (self._folder / path).read_bytes() for path in paths[:_MOST_FILES]}
+        files = {
+            path: read_regular(self._folder / path, MOST_BYTES + 1) for path in self._list_read(outcome)[:_MOST_FILES]
+        }
         return {path: content for path, content in files.items() if content}
 
     def measure(
@@ -203,7 +210,7 @@ class StrengthMeter:
             if monotonic_seconds() >= self._deadline:
                 break
             if mutant.id not in tried:
-                tried[mutant.id] = self._try(mutant, content)
+                tried[mutant.id] = self._try(mutant, content())
                 keep(tried.values())
             self._watch(len(tried), len(ordered))
         # By now more may be known of what moves by itself.
@@ -212,7 +219,9 @@ class StrengthMeter:
         found = tuple(tried[one.id] for one, _ in ordered if one.id in tried)
         return ProjectStrength(self._project.name, tuple(sorted(files)), len(ordered), found)
 
-    def _try(self, mutant: Mutant, content: bytes) -> TriedMutant:
+    def _try(self, mutant: Mutant, content: bytes | None) -> TriedMutant:
+        if content is None:
+            return TriedMutant(mutant, Noticed.INVALID, "the file could not be read after this change")
         result, outcome = self._run({mutant.path: content})
         if result.status is ResultStatus.PASSED:
             self._different[mutant.id] = _list_differences(self._clean, _digest(outcome))
@@ -304,7 +313,7 @@ class StrengthMeter:
             and not any(one.startswith(".") for one in parts)
         )
         is_code = is_own and is_mutable(path) and not is_for_people(path) and not is_test(path)
-        return is_code and place.is_file() and not place.is_symlink() and place.name != "golden_projects.yaml"
+        return is_code and place.is_file() and not place.is_symlink() and place != self._manifest
 
 
 def _digest(outcome: PipelineOutcome) -> dict[str, str]:

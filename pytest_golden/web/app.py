@@ -138,8 +138,8 @@ def beating(services: Services, options: ServeOptions) -> Iterator[None]:
     place = options.place
     link = f"{place.scheme}://{place.host}{place.prefix}/runs/" if place.is_behind_proxy else ""
     work: list[Callable[[], object]] = [
-        partial(record_merges_and_reverts, services.journal, options.manifest.parent),
         heart.beat,
+        partial(record_merges_and_reverts, services.journal, options.manifest.parent),
     ]
     if options.notify_url is not None:
         work.append(Channel(services.store, options.notify_url, link).look)

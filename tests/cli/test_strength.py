@@ -127,6 +127,38 @@ def test_a_project_that_is_not_green_cannot_be_measured(golden: Golden, orders: 
     assert "orders is not green as it is: " in ran.err
 
 
+def test_a_red_project_does_not_keep_the_others_from_being_measured(golden: Golden, folder: Path) -> None:
+    (folder / "red.sh").write_text("exit 1\n")
+    (folder / "run.py").write_text("open('out.txt', 'w').write(str(1 < 2))\n")
+    outputs = "outputs: [{path: out.txt, compare: exists}]"
+    (folder / "golden_projects.yaml").write_text(
+        "golden_projects:\n  - {name: red, path: red.sh}\n"
+        f"  - {{name: weak, path: run.py, project_dir: ., {outputs}}}\n"
+    )
+    ran = golden("strength", "--json")
+    assert (ran.code, [one["name"] for one in ran.json["projects"]]) == (3, ["weak"])
+    assert "red is not green as it is" in ran.err
+
+
+def test_an_unknown_score_is_no_sufficient_one(golden: Golden, folder: Path) -> None:
+    (folder / "run.sh").write_text("true\n")
+    (folder / "golden_projects.yaml").write_text("golden_projects:\n  - {name: shell, path: run.sh}\n")
+    assert golden("strength").code == 0
+    ran = golden("strength", "--fail-under", "1")
+    assert (ran.code, "shell: no score is known, where 1 % is asked for" in ran.err) == (1, True)
+
+
+def test_baselines_lie_beside_the_manifest_whatever_the_workspace_root_is(golden: Golden, folder: Path) -> None:
+    (folder / "gates").mkdir()
+    (folder / "run.py").write_text("limit = 3\nopen('out.txt', 'w').write(str(limit))\n")
+    (folder / "gates" / "golden_projects.yaml").write_text(
+        "workspace_root: ..\ngolden_projects:\n  - {name: below, path: run.py, outputs: [{path: out.txt, compare: text}]}\n"
+    )
+    accept(folder / "gates")
+    ran = golden("strength", "--manifest", "gates/golden_projects.yaml", "--json")
+    assert (ran.code, ran.json["projects"][0]["score"]) == (0, 100), ran.err
+
+
 def test_what_two_equal_runs_write_differently_is_unclear(golden: Golden, folder: Path) -> None:
     (folder / "run.py").write_text(
         "import os\nlimit = 3\nopen(f'part-{os.urandom(8).hex()}.txt', 'w').write('1')\nprint(limit < 4)\n"

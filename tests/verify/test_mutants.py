@@ -12,7 +12,14 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_golden.verify.mutants import MOST_BYTES, is_mutable, make_mutants, order_by_telling
+from pytest_golden.verify import mutants
+from pytest_golden.verify.mutants import MOST_BYTES, Mutant, is_mutable, order_by_telling
+
+
+def make_mutants(path: str, content: bytes, random: Random) -> list[tuple[Mutant, bytes]]:
+    """Return the mutants with the contents that can be read."""
+    made = ((mutant, make()) for mutant, make in mutants.make_mutants(path, content, random))
+    return [(mutant, new) for mutant, new in made if new is not None]
 
 
 def changes(path: str, text: str) -> list[tuple[str, str]]:
@@ -154,7 +161,7 @@ def test_ids_are_those_of_the_same_edit_of_the_same_content() -> None:
 
 
 def test_one_of_each_kind_comes_first() -> None:
-    made = make_mutants("a.py", b"x = a < 1\ny = b < 2\nz = c < 3\nw = not d\n", Random(1))
+    made = mutants.make_mutants("a.py", b"x = a < 1\ny = b < 2\nz = c < 3\nw = not d\n", Random(1))
     ordered = order_by_telling(made, Random(1))
     assert {mutant.kind for mutant, _ in ordered[:3]} == {"comparison", "constant", "condition"}
     assert sorted(mutant.id for mutant, _ in ordered) == sorted(mutant.id for mutant, _ in made)
@@ -181,3 +188,24 @@ def test_secrets_of_the_code_are_not_shown() -> None:
     assert made
     assert all(token not in mutant.before + mutant.after for mutant, _ in made)
     assert all(token in content.decode() for _, content in made)
+
+
+def test_secret_at_the_edge_of_what_is_shown_is_not_cut_in_half() -> None:
+    token = "ghp_" + "a1B2" * 9
+    for spaces in range(0, 60, 7):
+        for mutant, _ in make_mutants("a.py", f"load('{token}', {' ' * spaces}3 < limit)\n".encode(), Random(1)):
+            assert "a1B2a1B2" not in mutant.before + mutant.after
+    (_, *_) = made = make_mutants("a.csv", f"id,key\n1,{'x' * 50}{token}\n".encode(), Random(1))
+    assert all("a1B2a1B2" not in mutant.before + mutant.after for mutant, _ in made)
+
+
+def test_large_file_has_a_thousand_mutants_at_most_and_none_is_made_before_it_is_tried() -> None:
+    text = "".join(f"x{number} = {number} < y\n" for number in range(9_000))
+    made = mutants.make_mutants("a.py", text.encode(), Random(1))
+    assert len(made) == 1_000
+    assert mutants.make_mutants("a.py", text.encode() * 2, Random(1)) == []
+
+
+def test_signs_that_end_no_line_of_python_move_nothing() -> None:
+    told = [after for _, after in changes("a.py", "x = 'a\x0cb\u2028c' + y\nz = 3 < w\n")]
+    assert told == ["z = 4 < w", "z = 3 <= w"]

@@ -307,13 +307,27 @@ def test_delivery_needs_a_secret_here_and_what_its_event_has() -> None:
 
 @pytest.mark.parametrize("value", [None, 7, "x", [], {}, [{}], {"source": 1}])
 def test_odd_shapes_make_no_error_but_ours(value: Any) -> None:
-    for payload in (pipeline(), merge_request()):
-        for key in payload:
-            from_gitlab({**payload, key: value}) if key != "object_attributes" else None
-    for event, payload in (("repo:commit_status_created", status()), ("pullrequest:fulfilled", closed())):
-        for name in ("commit_status", "pullrequest"):
-            for key in payload.get(name, {}):
-                from_bitbucket(event, {**payload, name: {**payload[name], key: value}})
+    told = [
+        from_gitlab({**payload, key: value})
+        for payload in (pipeline(), merge_request())
+        for key in payload
+        if key != "object_attributes"
+    ]
+    told += [
+        from_gitlab({**payload, "object_attributes": {**payload["object_attributes"], key: value}})
+        for payload in (pipeline(), merge_request())
+        for key in payload["object_attributes"]
+    ]
+    told += [
+        from_bitbucket(event, {**payload, name: {**payload[name], key: value}})
+        for event, name, payload in (
+            ("repo:commit_status_created", "commit_status", status()),
+            ("pullrequest:fulfilled", "pullrequest", closed()),
+        )
+        for key in payload[name]
+    ]
+    assert {signal["signal_type"] for signal in told if signal is not None} <= {"positive", "negative", "neutral"}
+    assert any(signal is not None for signal in told)
 
 
 def test_replay_counts_once_and_a_retried_pipeline_takes_its_failure_back(journal: Journal) -> None:
