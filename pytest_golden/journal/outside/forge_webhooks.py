@@ -26,7 +26,9 @@ from pytest_golden.journal.outside.signed import (
     find_header,
     list_at,
     make_signal,
+    name_branch,
     number_at,
+    read_closing,
     read_object,
     require_readable,
     text_at,
@@ -114,7 +116,7 @@ def _read_pipeline(payload: dict[str, Any]) -> News | None:
         "pr": number_at(request, "iid"),
         "sha": text_at(pipeline, "sha"),
         "name": text_at(pipeline, "name") or "pipeline",
-        "branch": None if pipeline.get("tag") is True else _branch(branch, None if _is_own(request) else "fork"),
+        "branch": None if pipeline.get("tag") is True else name_branch(branch, None if _is_own(request) else "fork"),
         "author": text_at(payload, "user", "username"),
         "conclusion": status,
         "told": told,
@@ -127,46 +129,27 @@ def _read_pipeline(payload: dict[str, Any]) -> News | None:
 
 def _read_merge_request(payload: dict[str, Any]) -> News | None:
     request, user = payload["object_attributes"], value_at(payload, "user")
-    source = text_at(request, "source", "path_with_namespace") or "fork"
-    return _read_closing(
-        str(request.get("action")),
-        text_at(request, "title"),
-        {
-            "pr": number_at(request, "iid"),
-            "sha": text_at(request, "last_commit", "id"),
-            "branch": _branch(text_at(request, "source_branch"), None if _is_own(request) else source),
-            "by": text_at(user, "username"),
-            "merge_sha": text_at(request, "merge_commit_sha"),
-            "url": text_at(request, "url"),
-        },
-        (number_at(request, "id"), text_at(request, "updated_at")),
-        is_withdrawn=not _is_own(request) and number_at(request, "author_id") == number_at(user, "id"),
-    )
-
-
-def _read_closing(
-    action: str, subject: str | None, facts: dict[str, Any], identity: tuple[Any, ...], *, is_withdrawn: bool
-) -> News | None:
-    """Read the end of a pull request; a stranger who withdraws their own judges nothing."""
-    is_merged = _CLOSINGS.get(action)
+    is_merged = _CLOSINGS.get(str(request.get("action")))
+    is_withdrawn = not _is_own(request) and number_at(request, "author_id") == number_at(user, "id")
+    # A stranger who withdraws their own judges nothing.
     if is_merged is None or (is_withdrawn and not is_merged):
         return None
-    conclusion = "merged" if is_merged else "closed"
-    what = "pull request" if action.startswith("pullrequest") else "merge request"
-    title = f"{what} {'merged' if is_merged else 'closed without merging'}: {subject or 'untitled'}"
-    known = {**facts, "conclusion": conclusion, "merge_sha": facts["merge_sha"] if is_merged else None}
-    says = SignalType.POSITIVE if is_merged else SignalType.NEGATIVE
-    return News(says, title, known, (*identity, conclusion))
+    source = text_at(request, "source", "path_with_namespace") or "fork"
+    facts = {
+        "pr": number_at(request, "iid"),
+        "sha": text_at(request, "last_commit", "id"),
+        "branch": name_branch(text_at(request, "source_branch"), None if _is_own(request) else source),
+        "by": text_at(user, "username"),
+        "merge_sha": text_at(request, "merge_commit_sha"),
+        "url": text_at(request, "url"),
+    }
+    identity = (number_at(request, "id"), text_at(request, "updated_at"))
+    return read_closing("merge request", text_at(request, "title"), facts, identity, is_merged=is_merged)
 
 
 def _is_own(request: Any) -> bool:
     """Tell whether a merge request comes from its own project, and from no fork."""
     return number_at(request, "source_project_id") == number_at(request, "target_project_id")
-
-
-def _branch(name: str | None, owner: str | None) -> str | None:
-    """Name a branch; one of a fork as `owner:branch`, so that a stranger's `main` is not taken for ours."""
-    return name if name is None or owner is None else f"{owner.partition('/')[0]}:{name}"
 
 
 def bitbucket_signal(headers: Mapping[str, str], body: bytes, secret: str | bytes) -> dict[str, Any] | None:
@@ -218,21 +201,20 @@ def _read_pull_request(event: str, payload: dict[str, Any]) -> News | None:
     request = payload["pullrequest"]
     source = text_at(request, "source", "repository", "full_name")
     is_own = source is not None and source == text_at(payload, "repository", "full_name")
-    return _read_closing(
-        event,
-        text_at(request, "title"),
-        {
-            "pr": number_at(request, "id"),
-            "sha": text_at(request, "source", "commit", "hash"),
-            "branch": _branch(text_at(request, "source", "branch", "name"), None if is_own else source or "fork"),
-            "author": text_at(request, "author", "nickname"),
-            "by": text_at(payload, "actor", "nickname"),
-            "merge_sha": text_at(request, "merge_commit", "hash"),
-            "url": text_at(request, "links", "html", "href"),
-        },
-        (number_at(request, "id"), text_at(request, "updated_on")),
-        is_withdrawn=not is_own and text_at(request, "author", "uuid") == text_at(payload, "actor", "uuid"),
-    )
+    is_withdrawn = not is_own and text_at(request, "author", "uuid") == text_at(payload, "actor", "uuid")
+    if is_withdrawn and not _CLOSINGS[event]:
+        return None
+    facts = {
+        "pr": number_at(request, "id"),
+        "sha": text_at(request, "source", "commit", "hash"),
+        "branch": name_branch(text_at(request, "source", "branch", "name"), None if is_own else source or "fork"),
+        "author": text_at(request, "author", "nickname"),
+        "by": text_at(payload, "actor", "nickname"),
+        "merge_sha": text_at(request, "merge_commit", "hash"),
+        "url": text_at(request, "links", "html", "href"),
+    }
+    identity = (number_at(request, "id"), text_at(request, "updated_on"))
+    return read_closing("pull request", text_at(request, "title"), facts, identity, is_merged=_CLOSINGS[event])
 
 
 _OF_GITLAB: dict[str, Callable[[dict[str, Any]], News | None]] = {

@@ -23,7 +23,9 @@ from pytest_golden.journal.outside.signed import (
     find_header,
     list_at,
     make_signal,
+    name_branch,
     number_at,
+    read_closing,
     read_object,
     text_at,
     value_at,
@@ -245,7 +247,7 @@ def _branch(payload: dict[str, Any], holder: dict[str, Any], ref: str | None, ke
     head = text_at(holder, key, "full_name")
     if head is not None and head == text_at(payload, "repository", "full_name"):
         return ref
-    return f"{head.partition('/')[0] if head else 'unknown'}:{ref}"
+    return name_branch(ref, head or "unknown")
 
 
 def _read_pull_request(payload: dict[str, Any]) -> News | None:
@@ -255,18 +257,13 @@ def _read_pull_request(payload: dict[str, Any]) -> News | None:
     is_merged = request.get("merged") is True or text_at(request, "merged_at") is not None
     if not is_merged and _is_strangers_own(payload):
         return None
-    conclusion = "merged" if is_merged else "closed"
     facts = {
         **_request_facts(payload),
-        "conclusion": conclusion,
         "by": text_at(payload, "sender", "login"),
-        "merge_sha": text_at(request, "merge_commit_sha") if is_merged else None,
+        "merge_sha": text_at(request, "merge_commit_sha"),
     }
-    title = (
-        f"pull request {'merged' if is_merged else 'closed without merging'}: {text_at(request, 'title') or 'untitled'}"
-    )
-    says = SignalType.POSITIVE if is_merged else SignalType.NEGATIVE
-    return News(says, title, facts, (number_at(request, "id"), conclusion, text_at(request, "closed_at")))
+    identity = (number_at(request, "id"), text_at(request, "closed_at"))
+    return read_closing("pull request", text_at(request, "title"), facts, identity, is_merged=is_merged)
 
 
 def _is_strangers_own(payload: dict[str, Any]) -> bool:

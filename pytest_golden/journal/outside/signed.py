@@ -217,6 +217,21 @@ def make_signal(
     }
 
 
+def read_closing(
+    what: str, subject: str | None, facts: Mapping[str, Any], identity: tuple[Any, ...], *, is_merged: bool
+) -> News:
+    """Return the news that a pull or merge request was merged, or closed without that."""
+    conclusion = "merged" if is_merged else "closed"
+    title = f"{what} {'merged' if is_merged else 'closed without merging'}: {subject or 'untitled'}"
+    known = {**facts, "conclusion": conclusion, "merge_sha": facts["merge_sha"] if is_merged else None}
+    return News(SignalType.POSITIVE if is_merged else SignalType.NEGATIVE, title, known, (*identity, conclusion))
+
+
+def name_branch(name: str | None, owner: str | None) -> str | None:
+    """Name a branch; one of a fork, of which the owner is told, as `owner:branch`: a stranger's `main` is not taken for ours."""
+    return name if name is None or owner is None else f"{owner.partition('/')[0]}:{name}"
+
+
 def _place(facts: Mapping[str, Any]) -> str:
     number = facts["pr"] or facts.get("issue")
     name = facts["repository"] or "a repository"
