@@ -11,7 +11,10 @@ own, the second session gets no hint at all.
 On the first look 18 of 20 were shown, and all 20 were silent. The two that were missed, `git config` and `chmod` between two calls of one
 tool, were then made lessons, so the figure of today is no test of those two.
 
-Run: python benchmarks/agents_day.py [--errors]
+`--meaning` asks the model that GOLDEN_EMBEDDING_MODEL names instead: is it one that recall uses, which tasks does it take for the same, and how does
+one error in the words of two libraries compare with other errors?
+
+Run: python benchmarks/agents_day.py [--errors] [--meaning]
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pytest_golden import AgentMemory
 from pytest_golden.learning.agent_hints import LESSON, Hint
@@ -445,11 +448,86 @@ def meet_others(place: Path, counted: Counted, *, tells: bool) -> None:
             print(*(f"not silent: {name}: {hint}" for hint in (*by_task, *by_error)), sep="\n", end="")
 
 
+# The same error in the words of two libraries.
+SAME_ERRORS = (
+    (
+        "KeyError: 'amount'",
+        'polars.exceptions.ColumnNotFoundError: unable to find column "amount"; valid columns: ["id"]',
+    ),
+    (
+        "pandas.errors.MergeError: Merge keys are not unique in right dataset; not a many-to-one merge",
+        "polars.exceptions.ComputeError: join keys did not fulfill m:1 validation",
+    ),
+    (
+        "ValueError: could not convert string to float: 'n/a'",
+        "polars.exceptions.ComputeError: could not parse `n/a` as dtype `f64` at column 'amount'",
+    ),
+    (
+        "pandas.errors.ParserError: Error tokenizing data. C error: Expected 3 fields in line 10, saw 5",
+        "polars.exceptions.ComputeError: found more fields than defined in 'Schema'",
+    ),
+    ("pandas.errors.EmptyDataError: No columns to parse from file", "polars.exceptions.NoDataError: empty CSV"),
+    (
+        "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xfc in position 3: invalid start byte",
+        "polars.exceptions.ComputeError: invalid utf-8 sequence in csv",
+    ),
+    ("sqlite3.OperationalError: no such table: orders", "CatalogException: Table with name orders does not exist!"),
+    (
+        "sqlite3.IntegrityError: UNIQUE constraint failed: orders.id",
+        'ConstraintException: Duplicate key "id: 1" violates primary key constraint',
+    ),
+    ("sqlite3.OperationalError: database is locked", 'IOException: Could not set lock on file "x.db"'),
+    (
+        "sqlite3.OperationalError: no such column: amount",
+        'BinderException: Referenced column "amount" not found in FROM clause',
+    ),
+)
+
+
+def tell_meaning() -> None:
+    """Print what the embedding model makes of tasks and errors."""
+    import numpy as np
+
+    from pytest_golden import embedder_from_env
+    from pytest_golden.learning.vectors.hybrid import HybridSearch
+    from pytest_golden.learning.vectors.tasks_alike import find_threshold
+    from pytest_golden.storage.store import Store
+
+    embedder = embedder_from_env(os.environ)
+    if embedder is None:
+        raise SystemExit("GOLDEN_EMBEDDING_MODEL names no model")
+    with tempfile.TemporaryDirectory() as place, Store.open(Path(place) / "golden.db") as store:
+        hybrid = HybridSearch(store, embedder, 60.0)
+        threshold = find_threshold(hybrid)
+
+        def compare(pairs: list[tuple[str, str]]) -> Any:
+            units = np.asarray(hybrid.embed_texts([text for pair in pairs for text in pair]))
+            return units[1::2] @ units[0::2].T
+
+        tasks = compare([(one.task, other.task) for one, other in PROBLEMS.values()])
+        errors = compare(list(SAME_ERRORS))
+    is_used = threshold < 1
+    print(
+        f"{embedder.model}: {f'used, from a cosine of {threshold:.2f}' if is_used else 'not used: it does not tell tasks apart'}"
+    )
+    for what, cosines in (("tasks", tasks), ("errors", errors)):
+        same, others = np.diag(cosines), cosines[~np.eye(len(cosines), dtype=bool)]
+        first = sum(row.argmax() == number for number, row in enumerate(cosines))
+        print(
+            f"{what}: the same is nearest for {first} of {len(cosines)}; cosines of the same {same.min():.2f} to {same.max():.2f}, "
+            f"of others up to {others.max():.2f}"
+        )
+
+
 def main() -> None:
     """Play all sessions, and count."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--errors", action="store_true", help="Show what was missed, and what was shown wrongly.")
+    parser.add_argument("--meaning", action="store_true", help="Ask the embedding model alone.")
     arguments = parser.parse_args()
+    if arguments.meaning:
+        tell_meaning()
+        return
     counted = Counted([], [], [])
     with tempfile.TemporaryDirectory() as place:
         meet_again(Path(place), counted, tells=arguments.errors)

@@ -19,6 +19,8 @@ MANIFEST_NAME = "golden_projects.yaml"
 BASELINES_FOLDER = "golden_baselines"
 #: Names the language model that may word lessons; read where no setting of pytest is.
 MODEL_VARIABLE = "GOLDEN_LLM_MODEL"
+#: Names the embedding model with which memories are searched by meaning.
+EMBEDDER_VARIABLE = "GOLDEN_EMBEDDING_MODEL"
 NO_STORE = "none"
 #: pytest's options with which it shows something and runs nothing.
 SHOWS_ONLY = frozenset(

@@ -9,6 +9,7 @@ exit code: 0 done, even if nothing is known; 2 bad input.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +24,10 @@ from pytest_golden.history.past_store import list_projects
 from pytest_golden.history.suspects import find_suspects
 from pytest_golden.learning.agent_hints import MOST_HINTS, WARNING, find_hints
 from pytest_golden.learning.known_failures import Recollection, recall_memories
+from pytest_golden.learning.lessons.edits import LANGUAGES
 from pytest_golden.learning.lessons.model import RecallReason
 from pytest_golden.learning.memories import words_of
+from pytest_golden.learning.memory_store import MemoryStore
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.wording import count_of
@@ -63,6 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--task", metavar="TEXT", help="Show what earlier work says about a task like this.")
     parser.add_argument("--project", metavar="NAME", help="Only this golden project.")
+    parser.add_argument(
+        "--language",
+        choices=sorted(LANGUAGES),
+        metavar="NAME",
+        help="Leave out lessons that come from files of other languages alone, such as python or sql.",
+    )
     options.add_limit_option(parser, _DEFAULT_LIMIT, "The most results of each kind")
     options.add_options(parser, "--manifest", "--store", "--json")
 
@@ -112,7 +121,9 @@ def _recall(arguments: argparse.Namespace, text: str, limit: int) -> Recollectio
     """Return what the store knows about a failure."""
     with options.open_store(arguments, busy_seconds=_BUSY_SECONDS) as store:
         root = _find_workspace(arguments)[0]
-        known = recall_memories(store, text, project=arguments.project, limit=limit, root=root)
+        known = recall_memories(
+            store, text, project=arguments.project, language=arguments.language, limit=limit, root=root
+        )
         if arguments.project is not None and not known.seen and not known.memories:
             _refuse_unknown(arguments, store)
     return known
@@ -132,10 +143,19 @@ def _tell_task(arguments: argparse.Namespace) -> _Answer:
     if not task.strip():
         raise SettingsError("--task is blank: say what is to be done")
     limit = min(options.read_limit(arguments.limit, _MOST), MOST_HINTS)
-    with options.open_store(arguments, busy_seconds=_BUSY_SECONDS) as store, store.read() as connection:
+    with options.open_store(arguments, busy_seconds=_BUSY_SECONDS) as store:
         root = _find_workspace(arguments)[0]
         files = () if arguments.diff is None else _list_changed(root, arguments.diff)
-        hints = find_hints(connection, task=task, files=files, project=arguments.project, limit=limit, root=root)
+        memories = MemoryStore.from_env(store, os.environ)
+        hints = find_hints(
+            memories,
+            task=task,
+            files=files,
+            project=arguments.project,
+            language=arguments.language,
+            limit=limit,
+            root=root,
+        )
     told = {"task": redact(task), "hints": [hint.to_dict() for hint in hints]}
     return told, lambda console: _show_hints(console, hints)
 

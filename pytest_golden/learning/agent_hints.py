@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.learning.lessons.edits import check_language, is_of_language, list_changed_files
 from pytest_golden.learning.lessons.lesson_wording import name_tool
 from pytest_golden.learning.lessons.model import LessonKind, SkillMemory
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
-from pytest_golden.learning.lessons.recalling import may_be_shown, recall_lessons
+from pytest_golden.learning.lessons.recalling import may_be_shown, measure_help, recall_lessons
 from pytest_golden.learning.lessons.staleness import find_moved
-from pytest_golden.learning.lessons.store import iterate_by_words
+from pytest_golden.learning.lessons.store import find_lesson, iterate_by_words
 from pytest_golden.learning.plans import LEAST_LIKENESS, find_plans, measure_task_likeness
-from pytest_golden.trajectory.insight.figures import wilson_interval
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from pytest_golden.learning.memory_store import MemoryStore
     from pytest_golden.learning.plans import FoundPlan
 
 MOST_HINTS = 3
 LESSON, PLAN, WARNING = "lesson", "plan", "warning"
 _MOST_CANDIDATES, _MOST_LOOKED_AT, _MOST_OF_LINE, _MOST_STEPS = 15, 200, 300, 8
 _READ_AT_ONCE = 20
-_LEVEL = 0.95
 # A task alike is less certain than an error that is the same.
 _OF_A_TASK = 0.8
 # The least that a task alike has is as good as a file that is the same.
@@ -64,7 +64,7 @@ class Hint(Shape):
 
 
 def find_hints(
-    connection: Connection,
+    memories: MemoryStore,
     *,
     task: str | None = None,
     error: str | None = None,
@@ -72,13 +72,14 @@ def find_hints(
     tool: str | None = None,
     agent: str | None = None,
     project: str | None = None,
+    language: str | None = None,
     limit: int = MOST_HINTS,
     root: Path | None = None,
 ) -> tuple[Hint, ...]:
     """Find what is known of an error, of work like a task, and of files, best first.
 
     Args:
-        connection: to the store.
+        memories: those of a store. With an embedder, tasks that mean the same in other words are found, too.
         task: what is to be done, in words.
         error: the message of a failure, a traceback, or the output of a tool.
         files: those that the task is about, from the root of the checkout: lessons from changes of one of them come after those of
@@ -86,26 +87,37 @@ def find_hints(
         tool: the tool that failed: lessons about it come first among those that fit equally well.
         agent: whose plans come first among those that fit equally well; plans and lessons of all agents are shown.
         project: lessons learned in this golden project come first among those that fit equally well.
+        language: leave out lessons from changes of files in other languages, of `edits.LANGUAGES`, alone.
         limit: the most hints to return.
         root: the folder that is worked in: a lesson of which the files or the versions have changed there is marked as stale, and
             comes after all others.
+
+    Raises:
+        ValueError: the language is not one of `edits.LANGUAGES`.
     """
+    task, paths = (task or "").strip(), frozenset(map(_normalize, files))
+    check_language(language)
+    alike = memories.find_tasks_alike(task)
     found: list[Hint] = []
-    if error is not None:
-        recalled = recall_lessons(connection, error, project=project, limit=_MOST_CANDIDATES)
-        found += (_hint_of_lesson(one.lesson, one.score, f"the same error ({one.why})") for one in recalled)
-    paths = frozenset(map(_normalize, files))
-    if (task is not None and task.strip()) or paths:
-        found += _find_lessons(connection, task or "", paths, root)
-    if task is not None and task.strip():
-        found += (_hint_of_plan(one) for one in find_plans(connection, task, None))
+    with memories.store.read() as connection:
+        if error is not None:
+            recalled = recall_lessons(connection, error, project=project, language=language, limit=_MOST_CANDIDATES)
+            found += (_hint_of_lesson(one.lesson, one.score, f"the same error ({one.why})") for one in recalled)
+        if task or paths:
+            found += _find_lessons(connection, task, paths, root, alike)
+        if task:
+            found += (_hint_of_plan(one) for one in find_plans(connection, task, None, alike))
+    found = [hint for hint in found if hint.lesson is None or _may_help(hint.lesson, language)]
     if root is not None:
         found = [_mark(hint, root, error or "") for hint in found]
     best: dict[str, Hint] = {}
     for hint in sorted(found, key=lambda hint: (*_rank(hint, tool), hint.evidence["by"] != agent)):
-        if hint.lesson is None or hint.lesson.harm_count <= hint.lesson.success_count:
-            best.setdefault(hint.id, hint)
+        best.setdefault(hint.id, hint)
     return tuple(islice(best.values(), limit))
+
+
+def _may_help(skill: SkillMemory, language: str | None) -> bool:
+    return skill.harm_count <= skill.success_count and is_of_language(skill.evidence, language)
 
 
 def _mark(hint: Hint, root: Path, error: str) -> Hint:
@@ -113,12 +125,18 @@ def _mark(hint: Hint, root: Path, error: str) -> Hint:
     return hint if not changed else replace(hint, stale=changed, advice=f"Stale, {changed}: {hint.advice}")
 
 
-def _find_lessons(connection: Connection, task: str, paths: frozenset[str], root: Path | None) -> Iterator[Hint]:
+def _find_lessons(
+    connection: Connection, task: str, paths: frozenset[str], root: Path | None, alike: Mapping[str, float]
+) -> Iterator[Hint]:
     """Yield the lessons that were learned in work like a task, or from changes of these files."""
     query = " ".join((task, *sorted(paths)[:_MOST_PATHS]))
     kept = iterate_by_words(connection, query, None, _MOST_LOOKED_AT, at_once=_READ_AT_ONCE)
     # Lessons that wait must not crowd out those that are shown.
     shown = (one.skill for one in kept if may_be_shown(one.skill) and one.skill.confidence >= LEAST_CONFIDENCE)
+    others = [one.skill for one in (find_lesson(connection, key) for key in alike) if one is not None]
+    for skill in others:
+        if may_be_shown(skill) and skill.confidence >= LEAST_CONFIDENCE:
+            yield _hint_of_lesson(skill, alike[skill.id] * _OF_A_TASK, "learned in a task that means the same")
     for skill in islice(shown, _MOST_CANDIDATES):
         likeness = measure_task_likeness(task, skill.context)
         if likeness >= LEAST_LIKENESS:
@@ -132,10 +150,7 @@ def _list_files(skill: SkillMemory, root: Path | None) -> frozenset[str]:
     evidence = skill.evidence
     if root is not None and skill.kind != LessonKind.PROJECT_FIX and evidence.get("workspace") != str(root):
         return frozenset()
-    edits = [edit.get("file") for edit in evidence.get("edits") or () if isinstance(edit, Mapping)]
-    changed = evidence.get("files")
-    files = (*edits, *(changed if isinstance(changed, list) else ()))
-    return frozenset(_normalize(file) for file in files if isinstance(file, str) and file)
+    return frozenset(map(_normalize, list_changed_files(evidence)))
 
 
 def _normalize(path: str) -> str:
@@ -183,6 +198,5 @@ def _cut(text: str) -> str:
 def _rank(hint: Hint, tool: str | None) -> tuple[float | bool, ...]:
     skill = hint.lesson
     is_elsewhere = tool is not None and (skill is None or skill.tool_name != tool)
-    shown = 0 if skill is None else skill.success_count + skill.harm_count
-    helped = 0.0 if skill is None or not shown else wilson_interval(skill.success_count, shown, _LEVEL).lower
+    helped = 0.0 if skill is None else measure_help(skill)
     return bool(hint.stale), -hint.score, is_elsewhere, hint.kind == WARNING, -helped

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -20,6 +21,7 @@ from pytest_golden.errors import GoldenError, SettingsError, StorageError
 from pytest_golden.journal.store import find_default_store
 from pytest_golden.learning import outcomes
 from pytest_golden.learning.agent_hints import Hint, find_hints
+from pytest_golden.learning.lessons.edits import check_language
 from pytest_golden.learning.lessons.model import Attempt
 from pytest_golden.learning.memories import MOST_TASK_CHARACTERS
 from pytest_golden.learning.memory_store import MemoryStore
@@ -55,6 +57,7 @@ class AgentMemory:
         store: a store or its memories, which remain the caller's, or the file or URL of one; None is the store that the gate uses in
             this folder.
         project: the golden project that the agent works on: lessons from it come first among those that fit equally well.
+        language: leave out lessons that come from files of other languages alone, such as `python` or `sql`; None is every language.
         root: the folder that the agent works in; default: the present one. A lesson whose edited lines are gone from there, or that was
             learned with another version of a package, is shown as stale, after all others.
         lessons_wait: lessons are shown only after a person has approved them, for agents that are not trusted.
@@ -63,7 +66,7 @@ class AgentMemory:
             a caller that tries again itself.
 
     Raises:
-        ValueError: the agent's name is blank or too long.
+        ValueError: the agent's name is blank or too long, or the language is unknown.
     """
 
     def __init__(
@@ -72,22 +75,24 @@ class AgentMemory:
         store: MemoryStore | Store | str | Path | None = None,
         *,
         project: str | None = None,
+        language: str | None = None,
         root: str | Path | None = None,
         lessons_wait: bool = False,
         enable_lesson_extraction: bool = True,
         spool: bool = True,
     ) -> None:
         self.root = Path.cwd() if root is None else Path(root).absolute()
+        check_language(language)
+        self.language = language
         self.lessons_wait = lessons_wait
         self.enable_lesson_extraction = check_flag("enable_lesson_extraction", enable_lesson_extraction)
         self.agent = outcomes.check_agent_name(agent)
         self.project = project
         self._spools = spool
         self._location = None if isinstance(store, MemoryStore | Store) else store
-        self._memories = (
-            MemoryStore(store) if isinstance(store, Store) else store if isinstance(store, MemoryStore) else None
-        )
-        self._owns_memories = self._memories is None
+        self._memories = store if isinstance(store, MemoryStore) else None
+        self._store = store if isinstance(store, Store) else None
+        self._owns_store = self._memories is None and self._store is None
         self._is_closed = False
         self._opening = threading.Lock()
         self._reader = ThreadPoolExecutor(1, "golden-hints")
@@ -128,17 +133,17 @@ class AgentMemory:
 
         def find() -> tuple[Hint, ...]:
             try:
-                with self._open().read() as connection:
-                    return find_hints(
-                        connection,
-                        task=task,
-                        error=error,
-                        files=files,
-                        tool=tool,
-                        agent=self.agent,
-                        project=self.project,
-                        root=self.root,
-                    )
+                return find_hints(
+                    self._open(),
+                    task=task,
+                    error=error,
+                    files=files,
+                    tool=tool,
+                    agent=self.agent,
+                    project=self.project,
+                    language=self.language,
+                    root=self.root,
+                )
             except Exception as problem:  # nothing may stop the agent
                 _log.warning("no hints: %s", redact(error_text(problem)))
                 return ()
@@ -156,7 +161,7 @@ class AgentMemory:
             self._waiting += () if record is None else (record,)
             is_kept = record is None
             try:
-                store = self._open()
+                store = self._open().store
                 self._take_in(store)
                 while self._waiting:
                     is_kept = self._write(store, self._waiting[0])
@@ -206,8 +211,9 @@ class AgentMemory:
 
     def _find_path(self) -> Path | None:
         """Return the store's file; None if the store is none."""
-        if self._memories is not None:
-            return self._memories.store.path
+        given = self._store if self._memories is None else self._memories.store
+        if given is not None:
+            return given.path
         return parse_location(find_default_store() if self._location is None else self._location).path
 
     async def flush(self) -> None:
@@ -222,8 +228,8 @@ class AgentMemory:
         if self._waiting:
             _log.warning("what an agent did in %d tasks was not kept", len(self._waiting))
         with self._opening:
-            if self._owns_memories and self._memories is not None:
-                self._memories.close()
+            if self._owns_store and self._store is not None:
+                self._store.close()
 
     async def aclose(self) -> None:
         """Do what `close` does without holding the event loop."""
@@ -241,11 +247,13 @@ class AgentMemory:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _open(self) -> Store:
+    def _open(self) -> MemoryStore:
         with self._opening:
             if self._memories is None:
-                self._memories = MemoryStore.open(self._location)
-            return self._memories.store
+                if self._store is None:
+                    self._store = Store.open(find_default_store() if self._location is None else self._location)
+                self._memories = MemoryStore.from_env(self._store, os.environ)
+            return self._memories
 
     def _submit(self, pool: ThreadPoolExecutor, work: Callable[[], Any]) -> Future[Any]:
         try:

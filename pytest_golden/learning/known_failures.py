@@ -53,7 +53,13 @@ class Recollection(Shape):
 
 
 def recall_memories(
-    store: Store, text: str, *, project: str | None = None, limit: int = 5, root: Path | None = None
+    store: Store,
+    text: str,
+    *,
+    project: str | None = None,
+    language: str | None = None,
+    limit: int = 5,
+    root: Path | None = None,
 ) -> Recollection:
     """Find what is known of a failure by its text: the same failure by its signature, or similar ones.
 
@@ -63,6 +69,7 @@ def recall_memories(
         store: the store of the memories.
         text: the failure's message, or any words of it.
         project: return only this project's failures and memories, and its lessons first.
+        language: leave out lessons that come from files of other languages alone.
         limit: the most of each kind; of lessons up to three.
         root: the folder that is worked in: what has changed there makes a lesson stale.
 
@@ -71,7 +78,8 @@ def recall_memories(
         StorageError: the store cannot be read.
     """
     check_count("limit", limit, least=1)
-    lessons = Lessons(store).recall(text, project=project, limit=min(limit, _MOST_LESSONS), root=root)
+    most = min(limit, _MOST_LESSONS)
+    lessons = Lessons(store).recall(text, project=project, language=language, limit=most, root=root)
     with store.read() as connection:
         same = find_seen_before(connection, text, project=project, limit=limit)
         known = {(one.signature, one.project) for one in same}

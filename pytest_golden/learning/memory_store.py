@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_golden.clock import utc_now
+from pytest_golden.errors import SettingsError
 from pytest_golden.journal.store import find_default_store
 from pytest_golden.learning import store as rows
 from pytest_golden.learning.lessons.recalling import is_hidden
 from pytest_golden.learning.memories import check_key, check_namespace, draft_memory
 from pytest_golden.learning.model import HybridAnswer, SearchMethod, VectorsError
+from pytest_golden.settings import EMBEDDER_VARIABLE
 from pytest_golden.storage.columns import to_ms
 from pytest_golden.storage.store import Store
 from pytest_golden.values.checking import check_count, check_timeout
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
 
     from pytest_golden.learning.model import Embedder, Memory, MemoryHit
     from pytest_golden.learning.vectors.hybrid import HybridSearch
+    from pytest_golden.learning.vectors.tasks_alike import TaskSearch
+
+_log = logging.getLogger(__name__)
+# Hints come in two seconds at most.
+_HINT_SECONDS = 1.0
 
 
 class MemoryStore:
@@ -52,6 +60,7 @@ class MemoryStore:
         self._embedder_seconds = check_timeout(embedder_seconds, "embedder_seconds")
         self._owns_store = False
         self._hybrid: HybridSearch | None = None
+        self._tasks: TaskSearch | None = None
         self._turn = Lock()
 
     @classmethod
@@ -73,6 +82,22 @@ class MemoryStore:
         opened = cls(store, embedder, clock, embedder_seconds=embedder_seconds)
         opened._owns_store = True
         return opened
+
+    @classmethod
+    def from_env(cls, store: Store, environ: Mapping[str, str]) -> Self:
+        """Return the memories of a store for hints, with the embedder that GOLDEN_EMBEDDING_MODEL names.
+
+        It waits a second for the embedder. One that cannot be used is logged, and the search is by words alone.
+        """
+        embedder: Embedder | None = None
+        if environ.get(EMBEDDER_VARIABLE, "").strip():
+            from pytest_golden.learning.vectors.embedders import embedder_from_env
+
+            try:
+                embedder = embedder_from_env(environ)
+            except SettingsError as error:
+                _log.warning("memories are found by words alone: %s", error)
+        return cls(store, embedder, embedder_seconds=_HINT_SECONDS)
 
     @property
     def store(self) -> Store:
@@ -240,6 +265,25 @@ class MemoryStore:
             ValueError: the namespace is invalid.
         """
         return self._by_both().embed(check_namespace(namespace), batch_seconds)
+
+    def find_tasks_alike(self, task: str) -> Mapping[str, float]:
+        """Return the ids of lessons and plans from tasks that mean the same as this one, with their likeness from 0.5 to 1.
+
+        Empty without an embedder, and where it is late, fails, or cannot tell tasks apart, which is logged.
+        """
+        if self._embedder is None or not task.strip():
+            return {}
+        try:
+            hybrid = self._by_both()
+            with self._turn:
+                if self._tasks is None:
+                    from pytest_golden.learning.vectors.tasks_alike import TaskSearch
+
+                    self._tasks = TaskSearch(self._store, hybrid)
+            return self._tasks.find(task)
+        except VectorsError as error:
+            _log.warning("tasks are found by words alone: %s", error)
+            return {}
 
     def _by_both(self) -> HybridSearch:
         if self._embedder is None:

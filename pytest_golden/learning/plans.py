@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.learning.model import ExtractedPlan, ProductionOutcome
 from pytest_golden.learning.outcomes import EVERYBODY, OUTCOMES, PLANS
-from pytest_golden.learning.store import find_by_pairs, search
+from pytest_golden.learning.store import find_by_keys, find_by_pairs, search
 from pytest_golden.storage.columns import find_words
 from pytest_golden.values.checking import word_set
+from pytest_golden.values.json_form import FrozenDict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sqlalchemy import Connection
 
@@ -57,30 +58,39 @@ class FoundPlan(NamedTuple):
         return f"{self.plan.strategy_description} failed{f': {self.error}' if self.error else ''}"
 
 
-def find_plans(connection: Connection, task: str, agent: str | None) -> tuple[FoundPlan, ...]:
+def find_plans(
+    connection: Connection, task: str, agent: str | None, alike: Mapping[str, float] = FrozenDict()
+) -> tuple[FoundPlan, ...]:
     """Find the plans for work like a task, each once: the agent's own first, then everybody's, each by likeness.
 
-    A plan is like a task if it has half of the words that tell anything, and two at least, in its own task or its steps.
+    A plan is like a task if it has half of the words that tell anything, and two at least, in its own task or its steps. `alike` are the
+    ids of further plans, of which the likeness is known.
     """
     found: dict[str, FoundPlan] = {}
     for owner in dict.fromkeys(one for one in (agent, EVERYBODY) if one is not None):
         plans = [hit.memory for hit in search(connection, (PLANS, owner), task, _MOST_LOOKED_AT)]
-        # The last tag of a plan is its agent.
-        pairs = [((OUTCOMES, plan.tags[-1]), str(plan.value.get("outcome_id"))) for plan in plans if plan.tags]
-        outcomes = {memory.key: memory for memory in find_by_pairs(connection, pairs)}
-        some = (one for plan in plans for one in _compare(plan, outcomes, task))
+        plans += find_by_keys(connection, (PLANS, owner), tuple(alike)) if alike else ()
+        outcomes = find_outcomes(connection, plans)
+        some = (one for plan in plans for one in _compare(plan, outcomes, task, alike.get(plan.key, 0.0)))
         for one in sorted(some, key=lambda one: -one.likeness):
             found.setdefault(one.plan.plan_id, one)
     return tuple(found.values())
 
 
-def _compare(plan: Memory, outcomes: Mapping[str, Memory], task: str) -> Iterator[FoundPlan]:
-    """Yield a plan if it is like the task. `outcomes` are what came of plans, by the ids of the outcomes."""
+def find_outcomes(connection: Connection, plans: Iterable[Memory]) -> Mapping[str, Memory]:
+    """Return what came of plans, by the ids of the outcomes."""
+    # The last tag of a plan is its agent.
+    pairs = [((OUTCOMES, plan.tags[-1]), str(plan.value.get("outcome_id"))) for plan in plans if plan.tags]
+    return {memory.key: memory for memory in find_by_pairs(connection, pairs)}
+
+
+def _compare(plan: Memory, outcomes: Mapping[str, Memory], task: str, least: float) -> Iterator[FoundPlan]:
+    """Yield a plan if it is like the task, `least` or more. `outcomes` are what came of plans, by the ids of the outcomes."""
     outcome = outcomes.get(str(plan.value.get("outcome_id")))
     own = "" if outcome is None else str(outcome.value.get("task_description"))
     tools = plan.value.get("tools_sequence")
     steps = " ".join(map(str, (plan.value.get("strategy_description"), *(tools if isinstance(tools, list) else ()))))
-    likeness = measure_task_likeness(task, own, steps)
+    likeness = max(least, measure_task_likeness(task, own, steps))
     if likeness >= LEAST_LIKENESS:
         with suppress(ValueError):  # another value, or one that a newer program wrote
             came_of_it = None if outcome is None else ProductionOutcome.from_dict(outcome.value)

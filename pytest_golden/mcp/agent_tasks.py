@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from pytest_golden.storage.store import Store
+    from pytest_golden.learning.memory_store import MemoryStore
 
 _MOST_OPEN = 200
 
@@ -26,14 +26,20 @@ class AgentTasks:
         self._open: dict[str, tuple[str, AgentMemory, AgentTask]] = {}
 
     def start(
-        self, store: Store, agent: str, root: Path, description: str, files: Iterable[str], tools: Iterable[str]
+        self,
+        memories: MemoryStore,
+        agent: str,
+        root: Path,
+        description: str,
+        files: Iterable[str],
+        tools: Iterable[str],
     ) -> tuple[str, AgentTask]:
         """Begin a task in the folder `root`; return its id and the task.
 
         Raises:
             ValueError: the description is blank.
         """
-        memory = AgentMemory(agent, store, root=root, lessons_wait=True)
+        memory = AgentMemory(agent, memories, root=root, lessons_wait=True)
         task_id, task = new_id("task"), memory.task(description, files=files, tools=tools)
         with self._turn:
             self._open[task_id] = agent, memory, task

@@ -75,7 +75,7 @@ def start_task(place: Workplace, caller: Caller, given: tools.StartTask) -> dict
     """Begin a task of the caller."""
     _refuse_blank("description", given.description)
     task_id, task = place.tasks().start(
-        place.open(), caller.agent, place.root, given.description, given.files or (), given.tools or ()
+        place.memories(), caller.agent, place.root, given.description, given.files or (), given.tools or ()
     )
     return {"task_id": task_id, "hints": [hint.to_dict() for hint in task.hints]}
 
@@ -119,8 +119,7 @@ def get_hints(place: Workplace, caller: Caller, given: tools.GetHints) -> dict[s
         raise ValueError(
             "task, error and files are blank: say what is to be done, what failed, or which files it is about"
         )
-    with place.services().store.read() as connection:
-        hints = find_hints(connection, **given.model_dump(), agent=caller.agent, root=place.root)
+    hints = find_hints(place.memories(), **given.model_dump(), agent=caller.agent, root=place.root)
     return {"hints": [hint.to_dict() for hint in hints]}
 
 

@@ -197,6 +197,9 @@ class GetHints(Arguments):
     error: str | None = Field(None, description="The error's text, or a traceback.")
     files: list[str] = Field([], description="The files that the task is about, from the root of the checkout.")
     tool: str | None = Field(None, description="The tool that failed.")
+    language: str | None = Field(
+        None, description="Leave out lessons from files of other languages alone, such as python or sql."
+    )
 
 
 class GetPlan(Arguments):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from mcp.server import ServerRequestContext
     from starlette.requests import Request
 
+    from pytest_golden.learning.memory_store import MemoryStore
     from pytest_golden.mcp.agent_tasks import AgentTasks
     from pytest_golden.storage.store import Store
     from pytest_golden.web.services import Services
@@ -50,6 +52,7 @@ class Workplace:
         self._tasks: AgentTasks | None = None
         self._store: Store | None = None
         self._services: Services | None = None
+        self._memories: MemoryStore | None = None
 
     @property
     def root(self) -> Path:
@@ -81,6 +84,15 @@ class Workplace:
                 self._services = Services.on(self.open(), self.manifest, self._rules)
             return self._services
 
+    def memories(self) -> MemoryStore:
+        """Return the memories of the store, with the embedder that the environment names. Raise as `open` does."""
+        with self._turn:
+            if self._memories is None:
+                from pytest_golden.learning.memory_store import MemoryStore
+
+                self._memories = MemoryStore.from_env(self.open(), os.environ)
+            return self._memories
+
     def tasks(self) -> AgentTasks:
         """Return the open tasks of agents."""
         with self._turn:
@@ -98,7 +110,7 @@ class Workplace:
     def close(self) -> None:
         """Close the store, if it was opened."""
         with self._turn:
-            store, self._store, self._services = self._store, None, None
+            store, self._store, self._services, self._memories = self._store, None, None, None
             tasks, self._tasks = self._tasks, None
         if tasks is not None:
             tasks.close()

@@ -491,8 +491,19 @@ def test_a_lesson_from_a_change_of_a_file_is_shown_before_that_file_is_changed_a
         other.task("x", files=["src/orders.py"]) as task,
     ):
         assert task.hints == ()
-    with MemoryStore.open(path) as memories, memories.store.read() as connection:
-        assert [one.id for one in find_hints(connection, files=["src/orders.py"])] == [hint.id]
+    with MemoryStore.open(path) as memories:
+        assert [one.id for one in find_hints(memories, files=["src/orders.py"])] == [hint.id]
+
+
+def test_lessons_of_other_languages_are_left_out(path: Path) -> None:
+    for language, told in (("python", 1), ("sql", 0), (None, 1)):
+        with AgentMemory("fixer", path, language=language) as memory:
+            if language == "python":
+                mend(memory)
+            with memory.task("Read the log") as task:
+                assert len(task.hints_for(ERROR)) == told
+    with pytest.raises(ValueError, match=r"language must be one of c, .*, not 'cobol'"):
+        AgentMemory("fixer", path, language="cobol")
 
 
 def test_the_names_of_steps_are_quoted_and_cut(memory: AgentMemory) -> None:

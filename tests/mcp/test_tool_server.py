@@ -39,7 +39,7 @@ ARGUMENTS = {
     "log_attempt": (["task_id", "tool"], ["arguments", "error", "result"]),
     "finish_task": (["task_id", "success"], ["note"]),
     "propose_lesson": (["lesson"], ["error", "context", "what_worked", "why"]),
-    "get_hints": ([], ["task", "error", "files", "tool"]),
+    "get_hints": ([], ["task", "error", "files", "tool", "language"]),
     "get_plan": (["task"], ["limit"]),
     "review_journal": ([], ["filter", "intent_type", "limit"]),
     "get_entry": (["entry_id"], []),

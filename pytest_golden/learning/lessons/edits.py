@@ -6,12 +6,14 @@ A command that changes something else, such as `chmod` or `git config`, counts a
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Mapping
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_golden.learning.lessons.model import Attempt
 
@@ -42,6 +44,53 @@ _CHANGES = re.compile(
 )
 _NOT_OF_CALL = re.compile(r"(?<=\s)(?:-{1,2}[A-Za-z][\w-]*(?:=\S+)?(?=\s)|\d?>{1,2}&?\s*\S+)")
 _MOST_LINES, _MOST_OF_LINE, _MOST_READ, _MOST_READ_LINES, _MOST_OF_COMMAND = 12, 200, 20_000, 200, 2_000
+
+
+#: The languages that a file's suffix tells.
+LANGUAGES = {
+    "c": (".c", ".h"),
+    "c++": (".cc", ".cpp", ".cxx", ".hh", ".hpp"),
+    "c#": (".cs",),
+    "go": (".go",),
+    "java": (".java",),
+    "javascript": (".cjs", ".js", ".jsx", ".mjs"),
+    "kotlin": (".kt", ".kts"),
+    "php": (".php",),
+    "python": (".ipynb", ".py", ".pyi"),
+    "r": (".r", ".rmd"),
+    "ruby": (".rb",),
+    "rust": (".rs",),
+    "scala": (".scala",),
+    "shell": (".bash", ".sh"),
+    "sql": (".sql",),
+    "typescript": (".ts", ".tsx"),
+    "yaml": (".yaml", ".yml"),
+}
+
+
+def check_language(language: str | None) -> None:
+    """Raise ValueError if it is no language that we know."""
+    if language is not None and language not in LANGUAGES:
+        raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, not {language!r:.100}")
+
+
+def list_changed_files(evidence: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files whose change taught a lesson, as its evidence names them."""
+    edits, files = evidence.get("edits"), evidence.get("files")
+    edited = (
+        [edit.get("file") for edit in edits if isinstance(edit, Mapping)] if isinstance(edits, list | tuple) else ()
+    )
+    named = (*edited, *(files if isinstance(files, list | tuple) else ()))
+    return tuple(file for file in named if isinstance(file, str) and file)
+
+
+def is_of_language(evidence: Mapping[str, Any], language: str | None) -> bool:
+    """Return whether a file in the language was changed, or none in a language that we know; None stands for every language."""
+    if language is None:
+        return True
+    suffixes = {posixpath.splitext(file.lower())[1] for file in list_changed_files(evidence)}
+    known = {name for name, of_it in LANGUAGES.items() if not suffixes.isdisjoint(of_it)}
+    return not known or language in known
 
 
 class Edit(NamedTuple):

@@ -8,14 +8,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.learning import memories
+from pytest_golden.trajectory.step import Step
+from pytest_golden.trajectory.vocabulary import StepType
 from pytest_golden.values import checking
 from pytest_golden.values.checking import Checked, check_text, check_time, check_word, checked, optional
-from pytest_golden.values.json_form import FrozenDict
+from pytest_golden.values.json_form import FrozenDict, json_form
 from pytest_golden.values.shape import Shape, VersionedShape
+
+if TYPE_CHECKING:
+    from pytest_golden.trajectory.readers.model import StepDraft
 
 
 class LessonKind(StrEnum):
@@ -83,6 +88,43 @@ class Attempt(Checked):
     success: bool = field(default=False, metadata=checked(checking.check_flag))
     error_message: str | None = field(default=None, metadata=checked(checking.check_optional_text))
     plan: int = field(default=1, metadata=checked(partial(checking.check_count, least=1)))
+
+    @classmethod
+    def from_step(cls, step: Step | StepDraft, plan: int = 1) -> Attempt:
+        """Return a recorded step as an attempt, so that a trajectory can teach lessons.
+
+        The tool is named by the step's metadata (`tool`, or `gen_ai.tool.name` of OpenTelemetry), else it is the content. `arguments` or
+        `gen_ai.tool.call.arguments`, also as JSON text, are the arguments. A truthy `error` or `failed` makes it a failure.
+
+        Raises:
+            ValueError: the step has neither a tool nor a content.
+        """
+        told = step.metadata
+        tool = told.get("tool") or told.get("gen_ai.tool.name") or step.content
+        given = told.get("arguments", told.get("gen_ai.tool.call.arguments"))
+        error, failed = told.get("error"), told.get("failed")
+        message = _write(error if error and error is not True else step.content) if error or failed else None
+        return cls("" if tool is None else _write(tool), _read_arguments(given), not (error or failed), message, plan)
+
+    def to_step(self, timestamp: datetime | None = None) -> Step:
+        """Return the attempt as a step of a trajectory, at this time or now; `from_step` reads it again."""
+        metadata: dict[str, Any] = {"tool": self.tool, "arguments": self.arguments}
+        metadata |= {} if self.success else {"failed": True}
+        metadata |= {} if self.error_message is None else {"error": self.error_message}
+        return Step(new_id("step"), StepType.ACTION, self.tool, timestamp or utc_now(), metadata=metadata)
+
+
+def _write(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(json_form(value), ensure_ascii=False)
+
+
+def _read_arguments(given: Any) -> Mapping[str, Any]:
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            return {"input": given}
+    return given if isinstance(given, Mapping) else {} if given is None else {"input": given}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from pytest_golden.learning.lessons import likeness
+from pytest_golden.learning.lessons.edits import is_of_language
 from pytest_golden.learning.lessons.model import Recalled, RecallReason, SkillMemory
 from pytest_golden.learning.lessons.quality import LEAST_CONFIDENCE
 from pytest_golden.learning.lessons.staleness import find_moved
@@ -18,6 +19,7 @@ from pytest_golden.learning.lessons.store import LESSONS, find_by_digest, iterat
 from pytest_golden.learning.memories import is_typed
 from pytest_golden.learning.signature import cause_of, cut_failure, digest_signature, find_origin
 from pytest_golden.redaction.redactor import redact
+from pytest_golden.trajectory.insight.figures import wilson_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +38,7 @@ MOST_HARMS = 5
 SHOWN = "shown"
 STATES = (SHOWN, "waits", "harmful", "superseded", "rejected")
 LEAST_LIKENESS = 0.7
+_LEVEL = 0.95
 # Scores. A match of another part of a text is less certain than a match of its main cause.
 _OF_A_PART, _OF_A_PROJECT, _TYPED = 0.9, 0.8, 0.75
 # A limit or a rule of the gate: it says what happened but not why, which differs between projects.
@@ -49,6 +52,7 @@ def recall_lessons(
     *,
     project: str | None = None,
     agent: str | None = None,
+    language: str | None = None,
     limit: int = 3,
     root: Path | None = None,
 ) -> tuple[Recalled, ...]:
@@ -59,6 +63,7 @@ def recall_lessons(
         text: the failure's message, a traceback, or the output of a tool.
         project: lessons learned in this golden project come first among those that fit equally well.
         agent: search only this agent's lessons.
+        language: leave out lessons that come from files of other languages alone, see `edits.LANGUAGES`.
         limit: the most lessons to return.
         root: the folder that is worked in: a lesson of which the files or the versions have changed there is marked as stale, and
             comes after all others.
@@ -75,6 +80,7 @@ def recall_lessons(
         found = list(_find_alike(connection, signatures, origin, agent))
     if not found:
         found = list(_find_typed(connection, readable, signatures, agent))
+    found = [one for one in found if is_of_language(one.lesson.evidence, language)]
     best: dict[str, Recalled] = {}
     if root is not None:
         found = [replace(one, stale=find_moved(one.lesson.evidence, root, text)) for one in found]
@@ -86,6 +92,12 @@ def recall_lessons(
 def is_harmful(skill: SkillMemory) -> bool:
     """Return whether a lesson harmed five times and never helped."""
     return skill.harm_count >= MOST_HARMS and not skill.success_count
+
+
+def measure_help(skill: SkillMemory) -> float:
+    """Return how often a lesson helps at least when it is shown: the lower bound of Wilson's interval (95 %); 0 if it never was."""
+    shown = skill.success_count + skill.harm_count
+    return wilson_interval(skill.success_count, shown, _LEVEL).lower if shown else 0.0
 
 
 def may_be_shown(skill: SkillMemory) -> bool:
@@ -187,7 +199,7 @@ def _rank(found: Recalled, project: str | None) -> tuple[float | bool, ...]:
         bool(found.stale),
         -found.score,
         is_elsewhere,
-        -(skill.success_count - skill.harm_count),
+        -measure_help(skill),
         -skill.support,
         -skill.created_at.timestamp(),
     )

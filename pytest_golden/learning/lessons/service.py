@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from pytest_golden.clock import new_id, utc_now
 from pytest_golden.errors import GoldenError, StorageError
 from pytest_golden.learning.lessons import store as rows
+from pytest_golden.learning.lessons.edits import check_language
 from pytest_golden.learning.lessons.likeness import contradicts, find_keys, learn_again
 from pytest_golden.learning.lessons.model import LessonChange, LessonSource, LessonStats, LessonVerdict
 from pytest_golden.learning.lessons.quality import check_lesson
@@ -131,6 +132,7 @@ class Lessons:
         *,
         project: str | None = None,
         agent: str | None = None,
+        language: str | None = None,
         limit: int = 3,
         entry_id: str | None = None,
         root: Path | None = None,
@@ -141,18 +143,22 @@ class Lessons:
             text: the failure's message, or a task.
             project: the golden project that failed: it only ranks the lessons.
             agent: search only this agent's lessons.
+            language: leave out lessons that come from files of other languages alone, such as `python` or `sql`.
             limit: the most lessons to return.
             entry_id: the gate's entry that they are shown for.
             root: the folder that is worked in: what has changed there makes a lesson stale, and it comes last.
 
         Raises:
-            ValueError: the limit is below 1, or the text is not text.
+            ValueError: the limit is below 1, the text is not text, or the language is unknown.
         """
         check_count("limit", limit, least=1)
         check_any_text("text", text)
+        check_language(language)
         project, agent, entry_id = (None if one is None else storable(one) for one in (project, agent, entry_id))
         with self._store.read() as connection:
-            found = recall_lessons(connection, text, project=project, agent=agent, limit=limit, root=root)
+            found = recall_lessons(
+                connection, text, project=project, agent=agent, language=language, limit=limit, root=root
+            )
         if not found:
             return ()
         try:

@@ -11,7 +11,7 @@ from pytest_golden.errors import LanguageModelError, SettingsError
 from pytest_golden.learning.language_model import endpoint
 from pytest_golden.redaction.literals import secret_literals
 from pytest_golden.redaction.redactor import Redactor
-from pytest_golden.settings import MODEL_VARIABLE
+from pytest_golden.settings import EMBEDDER_VARIABLE, MODEL_VARIABLE
 from pytest_golden.values.checking import check_timeout
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ _MOST_BYTES = 32 * 1024 * 1024
 # The files that a model consists of, besides notes for people.
 _PARTS = ("*.safetensors", "*.json")
 _DIGITS = 16
-EMBEDDER_VARIABLE = "GOLDEN_EMBEDDING_MODEL"
 _BASE_URL_VARIABLE, _KEY_VARIABLE = "GOLDEN_EMBEDDING_BASE_URL", "GOLDEN_EMBEDDING_API_KEY"
 
 

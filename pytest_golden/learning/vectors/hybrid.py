@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Connection
 
-    from pytest_golden.learning.model import Embedder
+    from pytest_golden.learning.model import Embedder, Memory
     from pytest_golden.learning.vectors.store import Span
     from pytest_golden.storage.store import Store
 
@@ -119,6 +119,32 @@ class HybridSearch:
             yield
         finally:
             self._turn.release()
+
+    def find_nearest(self, prefixes: Iterable[tuple[str, ...]], query: str, limit: int) -> list[Memory]:
+        """Return the memories in these namespaces whose meaning is nearest, so many of each, without hidden lessons. Raise as `find` does."""
+        deadline = self._clock() + self._seconds
+        found: list[Memory] = []
+        with self._in_turn(self._seconds):
+            unit = self._embed_query(query, deadline)
+            for prefix in prefixes:
+                span = namespace_range(prefix)
+                with self._store.read() as connection:
+                    self._refresh(connection, len(unit))
+                    numbers = self._find_missing(connection, span)
+                self._make_missing(numbers, deadline)
+                with self._store.read() as connection:
+                    ranked = self._refresh(connection, len(unit)).rank(unit, span, max(limit, _LEAST_DEPTH))
+                    found += (hit.memory for hit in islice(_read_shown(connection, ranked, limit), limit))
+        return found
+
+    def embed_texts(self, texts: Sequence[str]) -> Units:
+        """Return a vector of length one, or one of zeros, for each text; wait up to the search's seconds.
+
+        Raises:
+            VectorsError: the embedder is late, or fails.
+        """
+        with self._in_turn(self._seconds):
+            return self._asker.ask([shorten(redact(text)) for text in texts], self._seconds)
 
     def _embed_query(self, query: str, deadline: float) -> Units:
         if not query.strip():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_golden.learning.lessons.edits import Edit, find_edits, strip_call
+from pytest_golden.learning.lessons.edits import Edit, find_edits, is_of_language, strip_call
 from pytest_golden.learning.lessons.lesson_wording import learn_from_attempts
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, SkillMemory
 from pytest_golden.learning.lessons.patterns import find_patterns
@@ -25,6 +25,21 @@ def fail(error: str = KEY, command: str = "pytest tests/test_a.py -x 2>&1 | tail
 
 def learn(*attempts: Attempt) -> tuple[SkillMemory, ...]:
     return asyncio.run(learn_from_attempts(attempts, task="Fix the orders import"))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "languages"),
+    [
+        ({"edits": [{"file": "src/A.PY", "diff": ""}]}, {"python"}),
+        ({"files": ["models/a.sql", "run.py"]}, {"sql", "python"}),
+        ({"files": ["README.md", 5, ""]}, {"sql", "python", "yaml"}),
+        ({"edits": "a.py", "files": {"a.sql": 1}}, {"sql", "python", "yaml"}),
+        ({}, {"sql", "python", "yaml"}),
+    ],
+)
+def test_a_lesson_is_of_the_languages_of_its_files(evidence: dict[str, Any], languages: set[str]) -> None:
+    assert {one for one in ("sql", "python", "yaml") if is_of_language(evidence, one)} == languages
+    assert is_of_language(evidence, None)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from pytest_golden.learning.lessons.model import Attempt, LessonKind, LessonSource, LessonVerdict, SkillMemory
 from pytest_golden.learning.lessons.recalling import is_harmful, may_be_shown
+from pytest_golden.trajectory.model import Trajectory
+from pytest_golden.trajectory.readers.model import StepDraft
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -28,6 +31,52 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 def test_attempt_refuses_what_it_cannot_be(bad: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Attempt(**{"tool": "a", **bad})
+
+
+@pytest.mark.parametrize(
+    ("content", "metadata", "attempt"),
+    [
+        ("read_csv", {}, Attempt("read_csv", success=True)),
+        ("reads", {"tool": "read_csv", "arguments": {"sep": ","}}, Attempt("read_csv", {"sep": ","}, True)),
+        ("x", {"tool": "a", "error": "KeyError: 'b'"}, Attempt("a", {}, False, "KeyError: 'b'")),
+        ("it broke", {"tool": "a", "failed": True}, Attempt("a", {}, False, "it broke")),
+        ({"sql": "SELECT 1"}, {"error": True}, Attempt('{"sql": "SELECT 1"}', {}, False, '{"sql": "SELECT 1"}')),
+        ("x", {"tool": "a", "error": {"code": 5}}, Attempt("a", {}, False, '{"code": 5}')),
+        (
+            "execute_tool run",
+            {"gen_ai.tool.name": "run", "gen_ai.tool.call.arguments": '{"n": 1}'},
+            Attempt("run", {"n": 1}, True),
+        ),
+        ("x", {"tool": "a", "arguments": "ls -l"}, Attempt("a", {"input": "ls -l"}, True)),
+        ("x", {"tool": "a", "arguments": "[1, 2]"}, Attempt("a", {"input": (1, 2)}, True)),
+    ],
+)
+def test_a_step_is_an_attempt(content: Any, metadata: dict[str, Any], attempt: Attempt) -> None:
+    assert Attempt.from_step(StepDraft(content, metadata=metadata)) == attempt
+
+
+@given(
+    st.builds(
+        Attempt,
+        tool=st.text(min_size=1).filter(str.strip),
+        arguments=st.dictionaries(st.text(), st.none() | st.booleans() | st.integers(0, 9) | st.text()),
+        success=st.booleans(),
+        error_message=st.text(min_size=1),
+    ).map(lambda one: replace(one, error_message=None) if one.success else one)
+)
+def test_an_attempt_comes_back_from_its_step(attempt: Attempt) -> None:
+    step = attempt.to_step(NOW)
+    assert (step.timestamp, step.content, step.has_error) == (NOW, attempt.tool, not attempt.success)
+    assert Attempt.from_step(step) == attempt
+    assert (
+        Attempt.from_step(Trajectory.new().add_step(step.type, step.content, metadata=step.metadata).steps[0])
+        == attempt
+    )
+
+
+def test_a_step_without_a_content_is_no_attempt() -> None:
+    with pytest.raises(ValueError, match="tool"):
+        Attempt.from_step(StepDraft(None))
 
 
 @pytest.mark.parametrize(
