@@ -38,7 +38,7 @@ _FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
 # Plain classes: making a dataclass or a named tuple takes longer than all else that a plain pytest pays for us.
 class Setting:
-    """One option. `kind` is `switch`, `text`, `path`, `store` or `choice`; what is not given is named after `name`."""
+    """One option. `kind` is `switch`, `text`, `count`, `path`, `store` or `choice`; what is not given is named after `name`."""
 
     __slots__ = ("choices", "default", "environment", "has_environment", "has_ini", "help", "kind", "metavar", "name")
 
@@ -216,6 +216,12 @@ SETTINGS: Sequence[Setting] = (
         has_ini=False,
         has_environment=False,
     ),
+    Setting(
+        "golden-durations",
+        "Show the N slowest golden projects, and how long each was prepared, run, compared and recorded; 0 shows all.",
+        "count",
+        metavar="N",
+    ),
     Setting("golden-junit", "Write the results as JUnit XML.", "path"),
     Setting("golden-json", "Write the gate report as JSON.", "path"),
     Setting("golden-html", "Write the gate report as one HTML file that needs no network.", "path"),
@@ -246,6 +252,7 @@ class GoldenSettings:
     floor: str
     store: str | None
     learning: str
+    durations: int | None
     junit: Path | None
     json: Path | None
     html: Path | None
@@ -481,8 +488,8 @@ def _read(setting: Setting, sources: Sources) -> Any:
             message = f"{place} is empty: give a file or none."
             raise ValueError(message)
         return value if value == NO_STORE or "://" in value else str(_place(folder, value))
-    if setting.kind == "path":
-        return _place(folder, value)
+    if setting.kind in {"path", "count"}:
+        return _place(folder, value) if setting.kind == "path" else _parse_count(value, place)
     return value
 
 
@@ -517,3 +524,9 @@ def _parse_switch(value: Any, place: str) -> bool:
     if word in _FALSE_WORDS:
         return False
     raise ValueError(f"{place}: {value!r} is neither true nor false.")
+
+
+def _parse_count(value: str, place: str) -> int:
+    if value.isascii() and value.isdigit():
+        return int(value)
+    raise ValueError(f"{place}: {value!r} is not a whole number from 0 on.")

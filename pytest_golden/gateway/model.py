@@ -207,7 +207,8 @@ class OutputFinding(Shape):
 class PipelineOutcome(Shape):
     """The facts of one execution.
 
-    `disk_bytes` is what it wrote, measured where there is a `disk_limit`. `exit_code` is the pipeline's own; the negative signal number when a signal ended it; None when it never started.
+    `duration_seconds` is the pipeline's own time. `prepare_seconds` is what it took to make its view, run `before:` and `after:` and
+    clean up, `compare_seconds` to find what it wrote and compare that. `disk_bytes` is what it wrote, measured where there is a `disk_limit`. `exit_code` is the pipeline's own; the negative signal number when a signal ended it; None when it never started.
     `stdout` and `stderr` are redacted and keep head and tail of what was printed (`stdout_bytes`, `stderr_bytes` in
     all). `sealed` tells that namespaces stood between the pipeline and the kernel, where a death by signal n is
     reported as exit code 128+n. `pattern_verdict` is the search for `specific_error:` over the whole output.
@@ -220,6 +221,8 @@ class PipelineOutcome(Shape):
     exit_code: int | None = None
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     duration_seconds: float = 0.0
+    prepare_seconds: float = 0.0
+    compare_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_memory_bytes: int = 0
     disk_bytes: int = 0

@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway import git
 from pytest_golden.gateway.execution import execute, next_log_file, read_present_step
@@ -240,9 +241,12 @@ class ExecutionGateway:
         require_execution(*choose_request(role, permissions, agent_role, agent_permissions))
         redactor = self._redactor()
         try:
+            began = monotonic_seconds()
             order = replace(self._order(project), stand_ins=stand_ins or {}, examine=examine)
             redactor = order.redactor
-            return self._run(order)
+            outcome = self._run(order)
+            took = monotonic_seconds() - began - outcome.duration_seconds - outcome.compare_seconds
+            return replace(outcome, prepare_seconds=max(0.0, took))
         except ProjectUnusableError as error:
             return outcome_not_started(error.problem, str(error), redactor)
         except OSError as error:
@@ -403,6 +407,7 @@ class ExecutionGateway:
                 executed = execute(prepared, order.command.argv, supervisor)
             finally:
                 self._running = None
+            ended = monotonic_seconds()
             warnings = (*warnings, *take_lines())
             noted = {} if self._reads is None else _note_reads(self._reads, inside, prepared)
             warnings = warnings if self._reads is None else (*warnings, *self._reads.take_warnings())
@@ -418,7 +423,8 @@ class ExecutionGateway:
             outcome = replace(outcome, warnings=(*warnings, *outcome.warnings, *map(order.redactor.text, told)))
             outcome = self._prove_untouched(order, outcome, before)
             outcome = add_findings(order.examine, prepared.view, outcome, order.redactor)
-            return self._keep(prepared, outcome)
+            outcome = self._keep(prepared, outcome)
+            return replace(outcome, compare_seconds=monotonic_seconds() - ended)
 
     def _begin_reads(self, prepared: Prepared, stack: ExitStack) -> ReadRecorder | None:
         """Begin to record what is read; return the recorder of a copy that the pipeline reads in the place of its folder."""

@@ -187,6 +187,12 @@ class GoldenProjectResult(Shape):
     error_message: str | None = None
     execution_time_seconds: Amount = 0.0
     _: KW_ONLY
+    prepare_seconds: Amount = field(
+        default=0.0, metadata=form(about="Making the view, before:, after: and cleaning up, of the last attempt.")
+    )
+    compare_seconds: Amount = field(
+        default=0.0, metadata=form(about="Finding and comparing what the last attempt wrote.")
+    )
     reasons: tuple[Reason, ...] = ()
     attempts: Count = 1
     is_flaky: bool = False

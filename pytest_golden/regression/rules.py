@@ -72,6 +72,8 @@ def assess_outcome(project: GoldenProjectConfig, outcome: PipelineOutcome) -> Go
         output_colours={line: coloured[line] for line in summary.split("\n") if line in coloured} if coloured else {},
         error_message=_first_message(reasons),
         execution_time_seconds=outcome.duration_seconds,
+        prepare_seconds=outcome.prepare_seconds,
+        compare_seconds=outcome.compare_seconds,
         reasons=reasons,
         attempts=0 if outcome.ending is Ending.NOT_STARTED and outcome.problem is Problem.SKIP_IF_MISSING else 1,
         steps_total=len(steps),

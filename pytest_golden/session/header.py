@@ -11,7 +11,7 @@ from pytest_golden.report.result_text import describe_step, make_visible, short_
 from pytest_golden.settings import find_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pytest
 
@@ -29,6 +29,7 @@ _SHORT = 12
 _REPEAT = ("repeat", "pytest_repeat")
 _RETRIES = "{} does not run golden projects again: set `retries:` in the manifest"
 _STATUS_WIDTH = max(len(status) for status in ResultStatus)
+_DURATION_WIDTH = 10
 _TIME_WIDTH = 7
 INDENT = " " * (_STATUS_WIDTH + 1)
 _LONGEST_NAME, _SHORTEST_NAME = 40, 5
@@ -167,6 +168,22 @@ def describe(result: GoldenProjectResult, history: str, *, tells_reason: bool) -
 def elapsed(result: GoldenProjectResult) -> str:
     """Return how long a project took, or a dash if it did not run."""
     return "-" if result.status is ResultStatus.SKIPPED else format_elapsed(result.execution_time_seconds)
+
+
+def list_durations(results: Iterable[GoldenProjectResult], record_seconds: Mapping[str, float]) -> list[str]:
+    """Return the head of a table, and a row for each project that ran, the slowest first: where its time went, in seconds."""
+    rows = []
+    for one in results:
+        if one.status is not ResultStatus.SKIPPED:
+            recorded = record_seconds.get(one.name, 0.0)
+            parts = (one.prepare_seconds, one.execution_time_seconds, one.compare_seconds, recorded)
+            rows.append((sum(parts), *parts, one.name))
+    rows.sort(reverse=True)
+    heads = "".join(f"{head:>{_DURATION_WIDTH}}" for head in ("total", "prepare", "pipeline", "compare", "record"))
+    return [
+        f"{heads}  project",
+        *("".join(f"{part:>{_DURATION_WIDTH - 1}.3f}s" for part in row[:-1]) + f"  {row[-1]}" for row in rows),
+    ]
 
 
 def details(result: GoldenProjectResult) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from pytest_golden.clock import monotonic_seconds
 from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.state_folder import hold_gate_lock
 from pytest_golden.regression.model import ReasonKind, ResultStatus, error_result
@@ -77,6 +78,8 @@ class GoldenRecorder:
         self._shard = session.shard
         self._results: dict[str, GoldenProjectResult] = {}
         self._reported: dict[str, int] = {}
+        # How long each result took to be recorded.
+        self.record_seconds: dict[str, float] = {}
         self._selected: set[str] | None = None
         self._lock = lock
         self._keeper = record
@@ -186,8 +189,9 @@ class GoldenRecorder:
             self._tell(*self._record(interrupted))
 
     def _record(self, result: GoldenProjectResult) -> tuple[GoldenProjectResult, JournalEntry | None]:
-        keeper = self._keeper
+        keeper, began = self._keeper, monotonic_seconds()
         result, entry = (result, None) if keeper is None else keeper.keep(result, fails=self.fails(result))
+        self.record_seconds[result.name] = monotonic_seconds() - began
         self._results[result.name] = result
         return result, entry
 

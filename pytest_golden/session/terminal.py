@@ -200,6 +200,7 @@ class GoldenTerminal:
         if self._config.option.collectonly or self._verbosity < -1:
             return
         self._write_untold()
+        self._write_durations()
         self._write_accepted()
         self._write_floor()
         for warning in self._parts.warnings:
@@ -284,6 +285,16 @@ class GoldenTerminal:
             self._screen.say(header.fit(f"golden: note: {name}: {make_visible(warning)}", self._fitting_width()))
         if len(told) > _MOST_UNJUDGED:
             self._screen.say(f"golden: and {len(told) - _MOST_UNJUDGED} more whose max_slowdown is not judged")
+
+    def _write_durations(self) -> None:
+        """Write where the time of the slowest projects went."""
+        most, recorded = self._session.settings.durations, self._recorder.record_seconds
+        if most is None or not self._recorder.results:
+            return
+        lines = header.list_durations(self._recorder.results, recorded)
+        shown = lines[1 : most + 1] if most else lines[1:]
+        for line in (lines[0], *shown):
+            self._screen.say(header.fit(line, self._fitting_width()))
 
     def _write_accepted(self) -> None:
         if not self._session.settings.update:

@@ -28,7 +28,7 @@ from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.manifest.model import GoldenProjectConfig, Mount
 from pytest_golden.trajectory.readers.model import StepReading
 from tests.gateway.conftest import run_guarded, wait_until
-from tests.patience import without_hanging
+from tests.patience import PATIENCE_SECONDS, without_hanging
 from tests.repository import git
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def test_facts_of_a_run_are_given(view: str, run: Run, project_dir: Path) -> Non
     assert outcome.write_set.created == ("out.csv",)
     assert outcome.command[-1].endswith("/pipeline.sh")
     assert outcome.duration_seconds > 0
+    assert 0 < outcome.prepare_seconds < PATIENCE_SECONDS
+    assert 0 < outcome.compare_seconds < PATIENCE_SECONDS
     assert outcome.trajectory is not None
     assert outcome.trajectory.outcome == "failure"
     assert not (project_dir / "out.csv").exists()

@@ -44,6 +44,34 @@ def test_header_says_why_pipelines_reach_the_servers_of_this_machine(
     result.stdout.fnmatch_lines(["  pipelines with `network: true` reach*: slirp4netns is not installed"])
 
 
+@pytest.mark.parametrize("workers", [(), ("-n2",)])
+def test_durations_say_where_the_time_of_the_slowest_went(workspace: Workspace, workers: tuple[str, ...]) -> None:
+    slow = "sleep 0.6\n"
+    workspace.declare({"name": "quick"}, {"name": "slow", "script": slow}, {"name": "left", "skip_if_missing": ["NO"]})
+    result = workspace.run("--golden-durations", "1", *workers)
+    at = next(at for at, line in enumerate(result.outlines) if "prepare" in line)
+    assert result.outlines[at].split() == ["total", "prepare", "pipeline", "compare", "record", "project"]
+    *times, name = result.outlines[at + 1].split()
+    seconds = [float(time.removesuffix("s")) for time in times]
+    assert name == "slow"
+    assert seconds[0] == pytest.approx(sum(seconds[1:]), abs=0.01)
+    assert seconds[2] >= 0.6
+    assert all(second > 0 for second in seconds)
+    assert result.outlines[at + 2].startswith("golden:")
+    everything = workspace.run("-q", "--golden-durations=0", *workers).outlines
+    at = next(at for at, line in enumerate(everything) if "prepare" in line)
+    assert [line.split()[-1] for line in everything[at + 1 : at + 3]] == ["slow", "quick"]
+    assert everything[at + 3].startswith("golden:")
+
+
+@pytest.mark.parametrize("said", ["-1", "two", "1.5", "٣"])
+def test_durations_are_a_whole_number(workspace: Workspace, said: str) -> None:
+    workspace.declare({"name": "quick"})
+    result = workspace.run(f"--golden-durations={said}")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: --golden-durations: '{said}' is not a whole number from 0 on."])
+
+
 def test_quiet_writes_what_is_not_fine_and_one_count(mixed: Workspace) -> None:
     result = mixed.run("-q", "--tb=no", "test_other.py")
     lines = [line for line in result.outlines if line.strip()]
