@@ -7,9 +7,11 @@ With --from it does that with a command:
 
     golden init --from "python etl.py --day 2026-01-01"
 
+With --from-fix it drafts what would have caught a mistake that a commit mended, and tries it with that commit and without it.
+
 --no-calibrate runs the command once and declares no outputs; without --from it runs nothing.
 
-exit code: 0 written, 1 the command failed and nothing was written, 2 bad input (such as a manifest that exists).
+exit code: 0 written, 1 the command failed, or nothing tells the fix apart, and nothing was written, 2 bad input (such as a manifest that exists).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_golden.cli import nf_test, pytest_workflow
 from pytest_golden.cli.drafting import draft_found, name_apart, write_draft, write_project
@@ -25,7 +27,7 @@ from pytest_golden.cli.finding_pipelines import MOST_FOUND, find_pipelines
 from pytest_golden.cli.options import add_limit_option, add_options, read_command_settings, read_limit, say
 from pytest_golden.cli.screen import answer, ask_person, print_list, styled
 from pytest_golden.cli.trial import try_command, try_pipeline
-from pytest_golden.errors import SettingsError
+from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.manifest.amending import add_projects, rewrite_manifest
 from pytest_golden.manifest.reader import MANIFEST_NAME, load_manifest, parse_manifest
 from pytest_golden.regression.model import ResultStatus
@@ -34,11 +36,13 @@ from pytest_golden.report.result_text import explain_failure
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
     from pytest_golden.cli.drafting import DraftedProject
+    from pytest_golden.cli.from_fix import TriedDraft
+    from pytest_golden.history.suspects import Fix
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.model import GoldenProjectResult
 
@@ -54,6 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="command",
         metavar="COMMAND",
         help="Run this command twice, and declare it with the files that it wrote; or `pytest-workflow`, `nf-test`: translate its tests.",
+    )
+    parser.add_argument(
+        "--from-fix",
+        metavar="REF",
+        help="Draft what fails without this commit and passes with it: its tests, and the pipelines whose programs it mended.",
     )
     parser.add_argument(
         "--yes", action="store_true", help="Run what is found twice, without asking, to declare its outputs."
@@ -81,21 +90,20 @@ def run(arguments: argparse.Namespace) -> int:
         _require_free(path)
     root = path.parent if declared is None else declared.workspace_root
     taken = {project.name for project in declared.projects} if declared else set()
-    if arguments.command is None:
-        found = find_pipelines(root, most_found=most_found, known=_list_declared(declared))
-        drafted = draft_found(found, root, taken)
-        if _is_trial_wanted(arguments, drafted):
-            drafted = _try_all(drafted, root, settings.sandbox)
-    elif arguments.command in _TRANSLATORS:
-        drafted = name_apart(_TRANSLATORS[arguments.command](root), taken)
-    else:
-        runs = 1 if arguments.no_calibrate else 2
-        result, project = try_command(arguments.command, root, settings.sandbox, runs=runs)
-        if result.status is not ResultStatus.PASSED:
-            told = {"error": result.error_message, "exit_code": result.exit_code, "output": result.output_summary}
-            answer(arguments, told, lambda console: _show_failure(console, result))
-            return 1
-        drafted = name_apart([project], taken)
+    view = settings.sandbox
+    try:
+        if arguments.from_fix is not None:
+            drafted = _draft_from_fix(arguments, root, view)
+        elif arguments.command is None:
+            drafted = _draft_found(arguments, root, view, declared)
+        elif arguments.command in _TRANSLATORS:
+            drafted = _TRANSLATORS[arguments.command](root)
+        else:
+            drafted = (_draft_command(arguments, root, view),)
+    except _NothingWritten as found:
+        answer(arguments, found.facts, found.show)
+        return 1
+    drafted = name_apart(drafted, taken)
     if declared is None:
         _write(path, write_draft(drafted))
     elif drafted:
@@ -111,6 +119,56 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     facts = {"manifest": str(path), "projects": projects}
     return answer(arguments, facts, lambda console: _show(console, path, drafted, most_found, is_added=arguments.add))
+
+
+class _NothingWritten(Exception):  # noqa: N818 - it is no error of the program
+    """Nothing is written, and why: as JSON, and for a person."""
+
+    def __init__(self, facts: dict[str, Any], show: Callable[[Console], None]) -> None:
+        super().__init__()
+        self.facts = facts
+        self.show = show
+
+
+def _draft_found(
+    arguments: argparse.Namespace, root: Path, view: str, declared: Manifest | None
+) -> tuple[DraftedProject, ...]:
+    most_found = read_limit(arguments.limit, _MOST_DECLARED)
+    taken = {project.name for project in declared.projects} if declared else set()
+    drafted = draft_found(find_pipelines(root, most_found=most_found, known=_list_declared(declared)), root, taken)
+    return _try_all(drafted, root, view) if _is_trial_wanted(arguments, drafted) else drafted
+
+
+def _draft_command(arguments: argparse.Namespace, root: Path, view: str) -> DraftedProject:
+    result, project = try_command(arguments.command, root, view, runs=1 if arguments.no_calibrate else 2)
+    if result.status is not ResultStatus.PASSED:
+        told = {"error": result.error_message, "exit_code": result.exit_code, "output": result.output_summary}
+        raise _NothingWritten(told, lambda console: _show_failure(console, result))
+    return project
+
+
+def _draft_from_fix(arguments: argparse.Namespace, root: Path, view: str) -> tuple[DraftedProject, ...]:
+    if arguments.command is not None:
+        raise SettingsError("--from and --from-fix draft from different things: give one of them")
+    # Few start from a fix.
+    from pytest_golden.cli.from_fix import draft_from_fix
+
+    try:
+        fix, tried, drafted = draft_from_fix(arguments.from_fix, root, view)
+    except SettingsError:
+        raise
+    except GoldenError as error:
+        raise SettingsError(f"--from-fix {arguments.from_fix}: {error}") from None
+    if not drafted:
+        facts = {"fix": fix._asdict(), "tried": [one.to_dict() for one in tried]}
+        raise _NothingWritten(facts, lambda console: _show_unprotected(console, fix, tried))
+    return drafted
+
+
+def _show_unprotected(console: Console, fix: Fix, tried: Sequence[TriedDraft]) -> None:
+    told = f"nothing that was tried tells the fix {fix.commit[:12]} apart, so nothing was written"
+    console.print(styled(told, "bold red"))
+    print_list(console, [(one.name, one.told) for one in tried])
 
 
 def _is_trial_wanted(arguments: argparse.Namespace, drafted: Sequence[DraftedProject]) -> bool:

@@ -104,7 +104,7 @@ def try_pipeline(drafted: DraftedProject, folder: Path, view: str) -> DraftedPro
         return replace(drafted, told=(*drafted.told, f"no outputs: {error}"))
     result = tried.results[0]
     if result.status is not ResultStatus.PASSED:
-        told = f"did not pass: {_headline(result).removeprefix(f'{drafted.name}: ')}"
+        told = f"did not pass: {shorten_reason(result).removeprefix(f'{drafted.name}: ')}"
         return replace(drafted, comment=f"{drafted.comment}; when tried it {told}", told=(*drafted.told, f"it {told}"))
     took = format_elapsed(result.execution_time_seconds)
     place = folder / (drafted.project_dir or PurePosixPath(drafted.path).parent)
@@ -131,7 +131,8 @@ def _wrote_database(tried: ProjectCalibration) -> bool:
     return any(is_database_name(path) for path in (*write_set.created, *write_set.changed))
 
 
-def _headline(result: GoldenProjectResult) -> str:
+def shorten_reason(result: GoldenProjectResult) -> str:
+    """Return the first line of why a result is not PASSED, cut."""
     line = (result.error_message or result.status.value).partition("\n")[0]
     return line if len(line) <= _MOST_SAID else f"{line[:_MOST_SAID]}..."
 
@@ -260,7 +261,7 @@ def choose_outputs(
         told = "its inputs changed between two runs"
         if tried.failed:
             conditions = "a second run, with another hash seed, one thread and perhaps at another time, did not pass"
-            told = f"{conditions}: {_headline(tried.failed)}"
+            told = f"{conditions}: {shorten_reason(tried.failed)}"
         return (), (f"no outputs: {told}; `golden calibrate` says more once they are declared",)
     moving = {file.path: file.unsolved for file in found.files if file.unsolved}
     above = {parent for path in found.missing for parent in PurePosixPath(path).parents}

@@ -70,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fresh", action="store_true", help="Run the base even if earlier runs already show its results."
     )
+    parser.add_argument(
+        "--fix",
+        action="store_true",
+        help="The change mends something, whatever its messages say: note it if no project was red before it and is green now.",
+    )
     options.add_gate_options(parser)
 
 
@@ -131,6 +136,7 @@ def _verify(arguments: argparse.Namespace, settings: GoldenSettings, manifest: P
                 repeat=arguments.repeat,
                 accepts_floor=floor == "accept",
                 reuses=not arguments.fresh,
+                is_fix=arguments.fix,
                 say=say_above,
                 show=show,
             )
@@ -236,6 +242,15 @@ def _show_verification(console: Console, found: Verification) -> None:
         console.print(styled("weakened floor", "bold yellow" if found.is_floor_accepted else "bold red"))
         for line in _describe_floor(found):
             print_indented(console, line, 2)
+    if found.unprotected_fixes:
+        console.print()
+        console.print(styled("protected by no golden project: none was red before and is green now", "bold yellow"))
+        for fix in found.unprotected_fixes:
+            print_indented(console, f"{fix['commit'][:12]} {fix['subject']}", 2)
+        newest = found.unprotected_fixes[0]["commit"][:12]
+        print_indented(
+            console, f"golden init --add --from-fix {newest}   (draft a project that would have caught it)", 2
+        )
     console.print()
     console.print(styled("; ".join(_list_news(found)), "bold green" if found.exit_code == 0 else "bold red"))
 

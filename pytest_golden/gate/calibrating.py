@@ -7,6 +7,7 @@ libraries that ask for a number. libfaketime breaks some programs, such as Pytho
 from __future__ import annotations
 
 import glob
+import math
 import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     Draft = Callable[[WrittenFiles], tuple[DeclaredOutput, ...]]
 
 _FAKETIME = "faketime"
+_HANGS_AFTER_SECONDS, _TIMES_AS_LONG = 15, 5
 # A day, seven hours and some minutes: another day of the week, hour and minute.
 _LATER_SECONDS = 24 * 3600 + 7 * 3600 + 13 * 60
 _MOST_NAMED = 5
@@ -147,7 +149,9 @@ def _calibrate(
                 collector = OutputCollector(project.outputs, Path(scratch, f"{number}-{used is None}"), draft)
                 with open_gateway() as gateway, _threads(1 if number == 0 else None):
                     watch(number + 1, gateway)
-                    varying = vary(project, number, used, is_sealed=gateway.describe().seal != "none")
+                    took = results[0].execution_time_seconds if results else math.inf
+                    is_sealed = gateway.describe().seal != "none"
+                    varying = vary(project, number, used, took_seconds=took, is_sealed=is_sealed)
                     result = _run_once(project, varying, gateway, collector)
                 if number == 0 or used is None or result.status is ResultStatus.PASSED:
                     clock = used
@@ -180,7 +184,7 @@ def _run_once(
     )
     if outcome.ending is Ending.INTERRUPTED:
         raise KeyboardInterrupt
-    return judge(project, outcome)
+    return judge(replace(project, timeout=varying.timeout), outcome)
 
 
 def _name_stamps(outputs: tuple[DeclaredOutput, ...], kept: list[dict[str, Path]]) -> tuple[DeclaredOutput, ...]:
@@ -246,11 +250,17 @@ def list_clocks(project: GoldenProjectConfig) -> tuple[Path | None, ...]:
 
 
 def vary(
-    project: GoldenProjectConfig, number: int = 1, clock: Path | None = None, *, is_sealed: bool = False
+    project: GoldenProjectConfig,
+    number: int = 1,
+    clock: Path | None = None,
+    *,
+    took_seconds: float = math.inf,
+    is_sealed: bool = False,
 ) -> GoldenProjectConfig:
     """Return the project for one of the runs, from 0, which is as it is. What it sets itself stays as it is.
 
-    `clock` is the library that gives it another time.
+    `clock` is the library that gives it another time; some programs, such as kernels of notebooks, hang with it, so that the run is ended
+    much sooner than by `timeout:` if the first one `took_seconds`.
     """
     if number == 0:
         return project
@@ -263,6 +273,7 @@ def vary(
         varied |= dict.fromkeys(_THREADS, "1")
     if clock is not None:
         varied |= set_clock(clock, f"+{number * _LATER_SECONDS}")
+        project = replace(project, timeout=min(project.timeout, _HANGS_AFTER_SECONDS + _TIMES_AS_LONG * took_seconds))
     return replace(project, set_env={**varied, **project.set_env}, before=before)
 
 

@@ -135,7 +135,8 @@ class RegressionGuard:
         from pytest_golden.gate.calibrating import describe_second_run, ends_as_expected, list_clocks, vary
 
         for clock in list_clocks(project):
-            outcome = self._run(vary(project, 1, clock), BaselineKeeper(self._baselines.folder).begin(project))
+            varying = vary(project, 1, clock, took_seconds=result.execution_time_seconds)
+            outcome = self._run(varying, BaselineKeeper(self._baselines.folder).begin(project))
             if ends_as_expected(project, outcome):
                 break
         warning = describe_second_run(project, outcome, clock)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_golden.errors import GoldenError
 from pytest_golden.gateway import git
 from pytest_golden.gateway.runners.runner import read_regular
 from pytest_golden.history.unchanged_paths import is_for_people, is_test
@@ -355,3 +356,49 @@ def _explain(path: str, failure: Failure, together: Mapping[str, _Together], nea
         yield f"{found.both} of {found.all} changes of {test} changed it too"
     if _name_module(path) in failure.imports:
         yield "the test imports it"
+
+
+class Fix(NamedTuple):
+    """A commit that mends something: its id, that of its first parent, its first line, and the files that it changed."""
+
+    commit: str
+    parent: str
+    subject: str
+    files: tuple[str, ...]
+
+
+def list_fixes(folder: Path, *which: str) -> tuple[Fix, ...]:
+    """List the commits whose message says that they mend something, newest first; merges count as their parts.
+
+    `which` are arguments of `git log`, such as `--since=2y` or `main..HEAD`.
+
+    Raises:
+        GoldenError: git cannot list them.
+    """
+    return tuple(fix for fix in _read_fixes(folder, "--no-merges", *which) if FIX.search(fix.subject))
+
+
+def read_fix(folder: Path, ref: str) -> Fix:
+    """Read a commit as a fix, whatever its message says; a merge by what it changed against its first parent.
+
+    Raises:
+        GoldenError: there is no such commit, or it has no parent.
+    """
+    commit = git.find_commit(folder, ref)
+    found = _read_fixes(folder, "--diff-merges=first-parent", "--max-count=1", commit)
+    if not found:
+        raise GoldenError(f"{commit[:12]} has no parent here: nothing was before it, or the clone is shallow")
+    return found[0]
+
+
+def _read_fixes(folder: Path, *which: str) -> list[Fix]:
+    how = ("--no-renames", "--name-only", "-z", "--format=%x01%H%x02%P%x02%s%x02", f"--max-count={_MOST_CHANGES}")
+    told = git.ask_git(folder, "log", *how, *which, failing="git cannot list commits")
+    found = []
+    for listed in told.split(b"\x01")[1:]:
+        *head, files = listed.split(b"\x02", 3)
+        commit, parents, subject = (part.decode("utf-8", "replace") for part in head)
+        if parents:
+            paths = (path.strip("\n") for path in git.split_paths(files))
+            found.append(Fix(commit, parents.split()[0], " ".join(subject.split()), tuple(filter(None, paths))))
+    return found

@@ -46,7 +46,7 @@ _FOR_PEOPLE = re.compile(
     re.DOTALL,
 )
 
-_TESTS = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*\.py|[^/]*_test\.py|conftest\.py)", re.DOTALL)
+_TESTS = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*\.py|tests?\.py|[^/]*_test\.py|conftest\.py)", re.DOTALL)
 
 
 class PathIndex:

@@ -10,9 +10,8 @@ from pytest_golden.clock import monotonic_seconds, new_id, utc_now
 from pytest_golden.errors import GoldenError
 from pytest_golden.gate.fix_wording import word_fix
 from pytest_golden.gate.fixes import Clone, Point, State, choose_files
-from pytest_golden.gateway import git
 from pytest_golden.history.checkout import Checkout
-from pytest_golden.history.suspects import FIX, is_test_file
+from pytest_golden.history.suspects import Fix, is_test_file, list_fixes
 from pytest_golden.learning.gate_learning import GATE_AGENT, find_reason
 from pytest_golden.learning.lessons.service import add_lesson
 from pytest_golden.learning.lessons.store import find_lesson
@@ -30,21 +29,12 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
     from pytest_golden.verify.past_commits import PastCommits
 
-_SHORT, _MOST_COMMITS, _GIT_SECONDS = 12, 3_000, 60
+_SHORT, _GIT_SECONDS = 12, 60
 # The least with which a lesson is shown: one that a gate has lived through is surer.
 _CONFIDENCE = 0.7
 _RECORDED = ("failed_entry", "failed_run", "passed_entry", "passed_run")
 # Crockford's letters, as in ULIDs.
 _LETTERS, _ID_LENGTH = "0123456789ABCDEFGHJKMNPQRSTVWXYZ", 26
-
-
-class Fix(NamedTuple):
-    """A commit that says that it mends something: its id, that of its parent, its first line, and the files that it changed."""
-
-    commit: str
-    parent: str
-    subject: str
-    files: tuple[str, ...]
 
 
 class HistoryLearning(NamedTuple):
@@ -77,7 +67,7 @@ class HistoryLearner:
         Raises:
             GoldenError: git cannot list commits.
         """
-        told = ((fix, self._list_affected(fix)) for fix in list_fixes(self._checkout, since))
+        told = ((fix, self._list_affected(fix)) for fix in list_fixes(self._checkout, f"--since={since}"))
         fixes = [(fix, projects) for fix, projects in told if projects]
         verdicts: list[LessonVerdict] = []
         ran = known = unnoticed = 0
@@ -149,25 +139,6 @@ class HistoryLearner:
             confidence=_CONFIDENCE,
             evidence={**evidence, "from_history": fix.commit},
         )
-
-
-def list_fixes(folder: Path, since: str) -> tuple[Fix, ...]:
-    """List the commits since a date whose message says that they mend something, newest first; merges count as their parts.
-
-    Raises:
-        GoldenError: git cannot list them.
-    """
-    which = ("--no-merges", f"--since={since}", f"--max-count={_MOST_COMMITS}")
-    how = ("--no-renames", "--name-only", "-z", "--format=%x01%H%x02%P%x02%s%x02")
-    told = git.ask_git(folder, "log", *which, *how, failing="git cannot list commits")
-    found = []
-    for listed in told.split(b"\x01")[1:]:
-        *head, files = listed.split(b"\x02", 3)
-        commit, parent, subject = (part.decode("utf-8", "replace") for part in head)
-        if parent and FIX.search(subject):
-            paths = (path.strip("\n") for path in git.split_paths(files))
-            found.append(Fix(commit, parent, " ".join(subject.split()), tuple(filter(None, paths))))
-    return tuple(found)
 
 
 def _make_point(commit: str, result: GoldenProjectResult) -> Point:

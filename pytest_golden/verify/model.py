@@ -30,7 +30,8 @@ class Verification(VersionedShape):
     """Base against head. `comparisons` are in the head's order of declaration, then projects that only the base declares.
 
     `environment`: what judged the head, as its gate report tells. `fails_unexplained`: the head's own gate fails without a failed project. `is_first`: the base has no manifest, so the
-    head is judged on its own.
+    head is judged on its own. `unprotected_fixes`: the commits of the change that mend something, each as `{commit, subject}`, the newest
+    first, where no project was red on the base and is green on the head.
     """
 
     base: BaseFacts
@@ -38,6 +39,7 @@ class Verification(VersionedShape):
     comparisons: tuple[Comparison, ...] = field(default=(), metadata=form(key="projects"))
     weakened_floor: tuple[Mapping[str, Any], ...] = ()
     is_floor_accepted: bool = field(default=False, metadata=form(key="floor_accepted"))
+    unprotected_fixes: tuple[Mapping[str, str], ...] = ()
     environment: Mapping[str, Any] = field(default_factory=dict, metadata=form(hidden=True))
     fails_unexplained: bool = field(default=False, metadata=form(hidden=True))
     is_first: bool = field(default=False, metadata=form(hidden=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from pytest_golden.compare.baselines import match_outputs
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.history import base_files
+from pytest_golden.history.suspects import is_source, list_fixes, read_fix
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression import comparison
@@ -37,13 +39,14 @@ from pytest_golden.verify.model import BaseFacts, BaseKey, Verification
 from pytest_golden.verify.store import VerificationRecord, digest_environment, keep_spooled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_golden.manifest.model import DeclaredOutput, Manifest
     from pytest_golden.regression.comparison import Comparison
     from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.verify.gates import BaseCommit, GatePlace, GateReport, HeadCommit, StartedGate
 
+_MOST_FIXES = 20
 # The name of the log that is kept of a side that broke down, and what to do then.
 _KEPT_OF_BASE = ("verify-base.log", "Mend that, or give a --base that can be run")
 _KEPT_OF_HEAD = ("verify-head.log", "Mend that; `pytest --golden` shows it too")
@@ -56,7 +59,7 @@ class Verifier:
     `checkout` is the root of the head's checkout, `private` this verification's own folder, `store` the given store, None if
     none was given. `gate` is the head's own gate, starting or running: it waits for the workspace's lock, which `turn` holds
     until it is closed. `place` is where projects are run again. `accepts_floor` tells whether a weakened floor is accepted,
-    `reuses` whether recorded results of the base may replace new runs.
+    `reuses` whether recorded results of the base may replace new runs. `is_fix`: the head mends something, whatever its messages say.
     """
 
     manifest: Path
@@ -72,6 +75,7 @@ class Verifier:
     repeat: int
     accepts_floor: bool
     reuses: bool
+    is_fix: bool
     say: Callable[[str], None]
     show: Callable[[str], None] | None = None
     head_run_ids: list[str] = field(default_factory=list, init=False)
@@ -131,7 +135,21 @@ class Verifier:
             is_floor_accepted=self.accepts_floor,
             environment=report.environment,
             fails_unexplained=report.fails_unexplained or (is_excused and report.fails_for_skips),
+            unprotected_fixes=tuple(self._list_unprotected(comparisons)),
         )
+
+    def _list_unprotected(self, comparisons: Iterable[Comparison]) -> Iterator[Mapping[str, str]]:
+        """Yield the commits of the change that mend a program, if no project shows that they do."""
+        if self.head.commit is None or any(one.verdict is comparison.Verdict.FIXED for one in comparisons):
+            return
+        try:
+            fixes = list_fixes(self.checkout, f"{self.base.commit}..{self.head.commit}")
+            fixes = fixes or ((read_fix(self.checkout, self.head.commit),) if self.is_fix else ())
+        except GoldenError:
+            # Of a shallow clone, git does not know what the change consists of.
+            return
+        mending = (fix for fix in fixes if any(map(is_source, fix.files)))
+        yield from ({"commit": fix.commit, "subject": redact(fix.subject)} for fix in islice(mending, _MOST_FIXES))
 
     def _judge_alone(self) -> Verification:
         """Judge the head on its own: the base has no manifest."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.gate import calibrating
 from pytest_golden.gateway.project_clock import find_faketime
 from pytest_golden.manifest.reader import load_manifest
 
@@ -159,6 +160,18 @@ def test_a_run_that_another_time_fails_is_repeated_without(golden: Golden, order
     assert found["rules"][0]["rules"] == {"key": ["id"], "ignore_columns": ["at"]}
     told = " ".join(golden("calibrate", "orders").out.split())
     assert "all runs had the real time: with another one (libfaketime) it did not pass: exit code 3" in told
+
+
+@pytest.mark.skipif(find_faketime() is None, reason="needs libfaketime")
+def test_a_program_that_hangs_with_another_time_is_ended_soon(
+    golden: Golden, orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As kernels of notebooks do with libfaketime 0.9.10.
+    monkeypatch.setattr(calibrating, "_HANGS_AFTER_SECONDS", 1)
+    (orders / "run.sh").write_text('[ -z "$FAKETIME" ] || exec sleep 300\n' + SCRIPT)
+    found = golden("calibrate", "orders", "--json").json["projects"][0]
+    assert "time" not in found["varied"]
+    assert found["failed_by_clock"].startswith("timed out after 1.")
 
 
 @pytest.mark.skipif(find_faketime() is None, reason="needs libfaketime")

@@ -544,3 +544,33 @@ def test_verification_that_is_ended_leaves_nothing_and_what_a_killed_one_leaves_
 def sleepers() -> list[str]:
     told = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     return [line for line in told.splitlines() if line == SLEEP]
+
+
+def test_a_fix_that_no_project_notices_is_named(golden: Golden, committed: Repository) -> None:
+    committed.write(sums__py="total = 1\n")
+    fix = committed.commit("Fix the total of sums (#3)")
+    committed.write(README__md="more\n")
+    committed.commit("Fix a word in the documentation")
+    ran = golden("verify", "--base", "main")
+    assert ran.code == 0, ran.err
+    assert "protected by no golden project: none was red before and is green now" in ran.out
+    assert f"{fix[:12]} Fix the total of sums (#3)" in ran.out
+    assert f"golden init --add --from-fix {fix[:12]}" in ran.out
+    told = golden("verify", "--base", "main", "--json").json
+    assert told["unprotected_fixes"] == [{"commit": fix, "subject": "Fix the total of sums (#3)"}]
+
+
+def test_a_fix_that_a_project_notices_is_not_named(golden: Golden, committed: Repository) -> None:
+    committed.write(sums__py="total = 1\n")
+    committed.script("broken", "exit 0\n")
+    committed.commit("Fix the total of sums")
+    ran = golden("verify", "--base", "main", "--json")
+    assert (ran.json["unprotected_fixes"], verdicts(ran)["broken"]) == ([], "fixed")
+
+
+def test_a_change_is_a_fix_if_a_person_says_so(golden: Golden, committed: Repository) -> None:
+    committed.write(sums__py="total = 1\n")
+    change = committed.commit("Sums")
+    assert golden("verify", "--base", "main", "--json").json["unprotected_fixes"] == []
+    told = golden("verify", "--base", "main", "--fix", "--json").json
+    assert told["unprotected_fixes"] == [{"commit": change, "subject": "Sums"}]

@@ -1,0 +1,199 @@
+"""Draft a golden project from a fix: `golden init --from-fix REF`.
+
+The tests that the fix brought, and the pipelines of engines in whose folders it changed programs, are tried: twice as they are, and once in
+a view in which its programs are undone, while its tests and its data stay. What fails only without the fix, or then writes something else,
+would have caught what it mended. Nothing in the working tree changes.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from pytest_golden.cli.drafting import DraftedProject, draft_found, write_draft
+from pytest_golden.cli.finding_pipelines import find_pipelines, find_venv
+from pytest_golden.cli.screen import show_status
+from pytest_golden.cli.trial import shorten_reason, try_pipeline
+from pytest_golden.errors import SettingsError
+from pytest_golden.gateway import git
+from pytest_golden.gateway.model import AgentRole, Permissions
+from pytest_golden.gateway.service import ExecutionGateway
+from pytest_golden.history.suspects import Fix, is_source, is_test_file, read_fix
+from pytest_golden.manifest.model import slug, stem_name
+from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest
+from pytest_golden.regression.model import ResultStatus
+from pytest_golden.regression.rules import judge
+from pytest_golden.regression.wording import show_path
+from pytest_golden.values.shape import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.model import GoldenProjectResult
+
+_SHORT, _MOST_TRIED = 12, 5
+_NO_NAMES = frozenset({"", "test", "tests"})
+
+
+@dataclass(frozen=True, slots=True)
+class TriedDraft(Shape):
+    """A draft that was tried; `protects` tells whether it is red without the fix and green with it, and `told` why."""
+
+    name: str
+    protects: bool
+    told: str
+
+
+def draft_from_fix(ref: str, root: Path, view: str) -> tuple[Fix, tuple[TriedDraft, ...], tuple[DraftedProject, ...]]:
+    """Draft projects from a fix below the folder `root`, and return the fix, what was tried, and the drafts that protect it.
+
+    Raises:
+        SettingsError: nothing can be drafted from this commit; the message says why.
+        GoldenError: git cannot tell.
+    """
+    fix = read_fix(root, ref)
+    undone = undo_sources(fix, root)
+    if not undone:
+        raise SettingsError(
+            f"--from-fix {ref}: {fix.commit[:_SHORT]} changed no program below {root} that can be undone there: nothing can be "
+            "tried without it"
+        )
+    drafts = list_drafts(fix, root)
+    if not drafts:
+        raise SettingsError(
+            f"--from-fix {ref}: {fix.commit[:_SHORT]} brought no test of Python, and no pipeline of an engine has its programs: name "
+            'what it mended, as in golden init --from "python etl.py"'
+        )
+    tried: list[TriedDraft] = []
+    protecting: list[DraftedProject] = []
+    for draft in drafts[:_MOST_TRIED]:
+        told = try_without(draft, undone, root, view)
+        tried.append(told)
+        if told.protects:
+            comment = f"drafted from the fix {fix.commit[:_SHORT]} ({fix.subject}): {told.told}"
+            tries_outputs = draft.runner != "command"
+            protecting.append(replace(try_pipeline(draft, root, view) if tries_outputs else draft, comment=comment))
+    return fix, tuple(tried), tuple(protecting)
+
+
+def list_drafts(fix: Fix, root: Path) -> tuple[DraftedProject, ...]:
+    """Return what may protect a fix: the pipelines of engines in whose folder it changed programs, then the tests that it brought."""
+    sources = [path for path in _list_below(fix, root) if is_source(path)]
+    found = [
+        one
+        for one in find_pipelines(root)
+        if any(_is_below(path, one.project_dir or PurePosixPath(one.path).parent.as_posix()) for path in sources)
+    ]
+    tests = [path for path in _list_below(fix, root) if _is_python_test(path) and (root / path).is_file()]
+    command = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    of_tests = (
+        DraftedProject(
+            _name_tests(tests[0], root),
+            tests[0],
+            "command",
+            "",
+            command,
+            ".",
+            venv=find_venv(root, tests[0]),
+        )
+        for _ in tests[:1]
+    )
+    return (*draft_found(found, root), *of_tests)
+
+
+def _name_tests(path: str, root: Path) -> str:
+    name = stem_name(path).removeprefix("test_").removesuffix("_test")
+    return (name if name not in _NO_NAMES else slug(root.resolve().name)) or "tests"
+
+
+def undo_sources(fix: Fix, root: Path) -> dict[str, bytes]:
+    """Return the programs of a fix as they would be without it, by their paths below `root`: what came after the fix stays.
+
+    Files that it added or removed, and those in which later changes overlap its own, are left out.
+    """
+    undone = {}
+    prefix = _find_prefix(root)
+    with tempfile.TemporaryDirectory(prefix="golden-fix-") as place:
+        for path in _list_below(fix, root):
+            file = root / path
+            if not is_source(path) or not file.is_file() or file.is_symlink():
+                continue
+            sides = [git.read_blob(root, commit, f"{prefix}{path}") for commit in (fix.commit, fix.parent)]
+            if None in sides:
+                continue
+            names = [Path(place, name) for name in ("with", "without")]
+            for name, content in zip(names, sides, strict=True):
+                name.write_bytes(content or b"")
+            merged = git.run_git_raw(root, "merge-file", "-p", "-q", str(file), str(names[0]), str(names[1]))
+            if merged.returncode == 0 and merged.stdout != file.read_bytes():
+                undone[path] = merged.stdout
+    return undone
+
+
+def try_without(draft: DraftedProject, undone: Mapping[str, bytes], root: Path, view: str) -> TriedDraft:
+    """Run a draft twice as it is, and once without the fix."""
+    (project,) = parse_manifest(write_draft([draft]), MANIFEST_NAME, root).projects
+    project = replace(project, pass_env=())
+    folder = draft.project_dir or PurePosixPath(draft.path).parent.as_posix()
+    inside = {os.path.relpath(path, folder): content for path, content in undone.items() if _is_below(path, folder)}
+    if not inside:
+        return TriedDraft(draft.name, False, "the programs of the fix are outside of its folder")
+    with show_status(draft.name, lambda: None), ExecutionGateway(root, view=view) as gateway:
+        first = _run(gateway, project, {})
+        if first.status is not ResultStatus.PASSED:
+            return TriedDraft(draft.name, False, f"it does not pass with the fix: {shorten_reason(first)}")
+        without, again = _run(gateway, project, inside), _run(gateway, project, {})
+    if again.status is not ResultStatus.PASSED:
+        return TriedDraft(draft.name, False, f"it passed once with the fix, and then failed: {shorten_reason(again)}")
+    if without.status.is_failure:
+        return TriedDraft(draft.name, True, f"without it, it fails: {shorten_reason(without)}")
+    changed = next(_list_differing(first, again, without), None)
+    if changed is not None:
+        return TriedDraft(draft.name, True, f"without it, it writes another {show_path(changed)}")
+    return TriedDraft(draft.name, False, "it passes without the fix, too, and writes the same")
+
+
+def _run(
+    gateway: ExecutionGateway, project: GoldenProjectConfig, stand_ins: Mapping[str, bytes]
+) -> GoldenProjectResult:
+    permissions = Permissions(can_edit_source=False)
+    outcome = gateway.run_pipeline(
+        project, role=AgentRole.REGRESSION_GUARD, permissions=permissions, stand_ins=stand_ins
+    )
+    return judge(project, outcome)
+
+
+def _list_differing(
+    first: GoldenProjectResult, again: GoldenProjectResult, without: GoldenProjectResult
+) -> Iterator[str]:
+    """Yield the files that both runs with the fix wrote alike, and the one without it did not."""
+    written, repeated, other = (
+        {path: file.sha256 for path, file in one.write_set.files.items()} for one in (first, again, without)
+    )
+    yield from (path for path, digest in written.items() if repeated.get(path) == digest != other.get(path))
+
+
+def _list_below(fix: Fix, root: Path) -> Sequence[str]:
+    """Return the files of a fix below `root`, relative to it."""
+    prefix = _find_prefix(root)
+    return [path.removeprefix(prefix) for path in fix.files if path.startswith(prefix)]
+
+
+def _find_prefix(root: Path) -> str:
+    return os.fsdecode(git.ask_git(root, "rev-parse", "--show-prefix", failing="git cannot tell its top folder")).strip(
+        "\n"
+    )
+
+
+def _is_python_test(path: str) -> bool:
+    return (
+        is_test_file(path) and path.endswith(".py") and PurePosixPath(path).name not in {"conftest.py", "__init__.py"}
+    )
+
+
+def _is_below(path: str, place: str) -> bool:
+    return place in {"", "."} or path == place or path.startswith(f"{place}/")
