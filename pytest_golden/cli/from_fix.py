@@ -1,8 +1,8 @@
 """Draft a golden project from a fix: `golden init --from-fix REF`.
 
-The tests that the fix brought, and the pipelines of engines in whose folders it changed programs, are tried: twice as they are, and once in
-a view in which its programs are undone, while its tests and its data stay. What fails only without the fix, or then writes something else,
-would have caught what it mended. Nothing in the working tree changes.
+The pipelines of engines in whose folders the fix changed programs, and the tests that it brought, are tried as they are, and once in
+a view in which its programs are undone, while its tests and its data stay. What is red then, by its exit or by the outputs that would be its baselines,
+would have caught what the fix mended. Nothing in the working tree changes.
 """
 
 from __future__ import annotations
@@ -17,23 +17,21 @@ from pytest_golden.cli.drafting import DraftedProject, draft_found, write_draft
 from pytest_golden.cli.finding_pipelines import find_pipelines, find_venv
 from pytest_golden.cli.screen import show_status
 from pytest_golden.cli.trial import shorten_reason, try_pipeline
+from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import SettingsError
+from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway import git
-from pytest_golden.gateway.model import AgentRole, Permissions
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.history.suspects import Fix, is_source, is_test_file, read_fix
 from pytest_golden.manifest.model import slug, stem_name
 from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.rules import judge
-from pytest_golden.regression.wording import show_path
 from pytest_golden.values.shape import Shape
+from pytest_golden.verify.strength_meter import StandInGateway
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pytest_golden.manifest.model import GoldenProjectConfig
-    from pytest_golden.regression.model import GoldenProjectResult
 
 _SHORT, _MOST_TRIED = 12, 5
 _NO_NAMES = frozenset({"", "test", "tests"})
@@ -71,12 +69,13 @@ def draft_from_fix(ref: str, root: Path, view: str) -> tuple[Fix, tuple[TriedDra
     tried: list[TriedDraft] = []
     protecting: list[DraftedProject] = []
     for draft in drafts[:_MOST_TRIED]:
-        told = try_without(draft, undone, root, view)
+        # Tests have no outputs: they say themselves what is wrong.
+        drafted = draft if draft.runner == "command" else try_pipeline(draft, root, view)
+        told = try_without(drafted, undone, root, view)
         tried.append(told)
         if told.protects:
             comment = f"drafted from the fix {fix.commit[:_SHORT]} ({fix.subject}): {told.told}"
-            tries_outputs = draft.runner != "command"
-            protecting.append(replace(try_pipeline(draft, root, view) if tries_outputs else draft, comment=comment))
+            protecting.append(replace(drafted, comment=comment))
     return fix, tuple(tried), tuple(protecting)
 
 
@@ -135,46 +134,30 @@ def undo_sources(fix: Fix, root: Path) -> dict[str, bytes]:
 
 
 def try_without(draft: DraftedProject, undone: Mapping[str, bytes], root: Path, view: str) -> TriedDraft:
-    """Run a draft twice as it is, and once without the fix."""
+    """Run a draft with the fix, accept its outputs for this trial, and judge it once more with the fix, and once without."""
     (project,) = parse_manifest(write_draft([draft]), MANIFEST_NAME, root).projects
     project = replace(project, pass_env=())
     folder = draft.project_dir or PurePosixPath(draft.path).parent.as_posix()
     inside = {os.path.relpath(path, folder): content for path, content in undone.items() if _is_below(path, folder)}
     if not inside:
         return TriedDraft(draft.name, False, "the programs of the fix are outside of its folder")
-    with show_status(draft.name, lambda: None), ExecutionGateway(root, view=view) as gateway:
-        first = _run(gateway, project, {})
-        if first.status is not ResultStatus.PASSED:
-            return TriedDraft(draft.name, False, f"it does not pass with the fix: {shorten_reason(first)}")
-        without, again = _run(gateway, project, inside), _run(gateway, project, {})
-    if again.status is not ResultStatus.PASSED:
-        return TriedDraft(draft.name, False, f"it passed once with the fix, and then failed: {shorten_reason(again)}")
+    with (
+        tempfile.TemporaryDirectory(prefix="golden-fix-") as baselines,
+        show_status(draft.name, lambda: None),
+        ExecutionGateway(root, view=view) as opened,
+    ):
+        gateway = StandInGateway(opened)
+        for accepts in (True, False):
+            guard = RegressionGuard(gateway, baselines=BaselineKeeper(Path(baselines), accepts=accepts))
+            result = guard.check_one(project, {})
+            if result.status is not ResultStatus.PASSED:
+                told = "it does not pass with the fix" if accepts else "it passed with the fix, and then did not"
+                return TriedDraft(draft.name, False, f"{told}: {shorten_reason(result)}")
+        gateway.stand_ins = inside
+        without = guard.check_one(project, {})
     if without.status.is_failure:
-        return TriedDraft(draft.name, True, f"without it, it fails: {shorten_reason(without)}")
-    changed = next(_list_differing(first, again, without), None)
-    if changed is not None:
-        return TriedDraft(draft.name, True, f"without it, it writes another {show_path(changed)}")
-    return TriedDraft(draft.name, False, "it passes without the fix, too, and writes the same")
-
-
-def _run(
-    gateway: ExecutionGateway, project: GoldenProjectConfig, stand_ins: Mapping[str, bytes]
-) -> GoldenProjectResult:
-    permissions = Permissions(can_edit_source=False)
-    outcome = gateway.run_pipeline(
-        project, role=AgentRole.REGRESSION_GUARD, permissions=permissions, stand_ins=stand_ins
-    )
-    return judge(project, outcome)
-
-
-def _list_differing(
-    first: GoldenProjectResult, again: GoldenProjectResult, without: GoldenProjectResult
-) -> Iterator[str]:
-    """Yield the files that both runs with the fix wrote alike, and the one without it did not."""
-    written, repeated, other = (
-        {path: file.sha256 for path, file in one.write_set.files.items()} for one in (first, again, without)
-    )
-    yield from (path for path, digest in written.items() if repeated.get(path) == digest != other.get(path))
+        return TriedDraft(draft.name, True, f"red without it: {shorten_reason(without)}")
+    return TriedDraft(draft.name, False, "it passes without the fix, too")
 
 
 def _list_below(fix: Fix, root: Path) -> Sequence[str]:

@@ -110,7 +110,7 @@ class NotGreenError(GoldenError):
     """The project does not pass as it is, so that nothing can be said of what it would notice."""
 
 
-class _MutantGateway:
+class StandInGateway:
     """Runs a project with other contents of some files, and keeps the outcome."""
 
     def __init__(self, gateway: ExecutionGateway) -> None:
@@ -120,6 +120,7 @@ class _MutantGateway:
         self.outcomes: list[PipelineOutcome] = []
 
     def run_pipeline(self, project: GoldenProjectConfig, *, role: Any, permissions: Any, examine: Any = None) -> Any:
+        """Run it as the gateway does."""
         outcome = self._gateway.run_pipeline(
             project, role=role, permissions=permissions, stand_ins=self.stand_ins, examine=examine
         )
@@ -127,6 +128,7 @@ class _MutantGateway:
         return outcome
 
     def redact(self, project: GoldenProjectConfig, text: str) -> str:
+        """Redact as the gateway does."""
         return self._gateway.redact(project, text)
 
 
@@ -149,7 +151,7 @@ class StrengthMeter:
     ) -> None:
         # One run decides: a quarantine would hide it, and a retry would run it again.
         self._project = replace(project, retries=0, quarantine=None)
-        self._gateway = _MutantGateway(gateway)
+        self._gateway = StandInGateway(gateway)
         keeper = BaselineKeeper(find_baselines_folder(manifest, gateway.workspace_root))
         self._guard = RegressionGuard(self._gateway, baselines=keeper)
         self._manifest = Path(os.path.realpath(manifest))
