@@ -85,12 +85,15 @@ class Workplace:
             return self._services
 
     def memories(self) -> MemoryStore:
-        """Return the memories of the store, with the embedder that the environment names. Raise as `open` does."""
+        """Return the memories of the store, with the embedder that the environment names. Raise as `open` does.
+
+        A read-only place uses no embedder: the vectors that it makes would be written.
+        """
         with self._turn:
             if self._memories is None:
                 from pytest_golden.learning.memory_store import MemoryStore
 
-                self._memories = MemoryStore.from_env(self.open(), os.environ)
+                self._memories = MemoryStore.from_env(self.open(), {} if self.is_read_only else os.environ)
             return self._memories
 
     def tasks(self) -> AgentTasks:

@@ -471,3 +471,18 @@ def test_the_oldest_open_task_gives_way(talk: Talk) -> None:
     tasks = [talk.ask("start_task", description=f"task {number}")["task_id"] for number in range(201)]
     assert "there is no open task" in talk.refusal("finish_task", task_id=tasks[0], success=True)
     assert talk.ask("finish_task", task_id=tasks[1], success=True) == {"kept": True}
+
+
+@pytest.mark.parametrize("is_read_only", [True, False])
+def test_only_a_place_that_may_write_uses_an_embedding_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_read_only: bool
+) -> None:
+    monkeypatch.setenv("GOLDEN_EMBEDDING_MODEL", "model2vec:nowhere")
+    with (
+        Workplace(
+            lambda: Store.open(tmp_path / "golden.db"), tmp_path / "golden_projects.yaml", is_read_only=is_read_only
+        ) as place,
+        talk_to(make_server(place, CallerOptions())) as talk,
+    ):
+        assert talk.ask("get_hints", task="Load the orders", language="sql") == {"hints": []}
+    assert ("nowhere" in caplog.text) is not is_read_only
