@@ -25,6 +25,7 @@ from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.history.suspects import Fix, is_source, is_test_file, read_fix
 from pytest_golden.manifest.model import slug, stem_name
 from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest
+from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.values.shape import Shape
 from pytest_golden.verify.strength_meter import StandInGateway
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-_SHORT, _MOST_TRIED = 12, 5
+_SHORT, _MOST_TRIED, _MOST_TESTS = 12, 5, 20
 _NO_NAMES = frozenset({"", "test", "tests"})
 
 
@@ -74,7 +75,7 @@ def draft_from_fix(ref: str, root: Path, view: str) -> tuple[Fix, tuple[TriedDra
         told = try_without(drafted, undone, root, view)
         tried.append(told)
         if told.protects:
-            comment = f"drafted from the fix {fix.commit[:_SHORT]} ({fix.subject}): {told.told}"
+            comment = f"drafted from the fix {fix.commit[:_SHORT]} ({redact(fix.subject)}): {told.told}"
             protecting.append(replace(drafted, comment=comment))
     return fix, tuple(tried), tuple(protecting)
 
@@ -88,7 +89,7 @@ def list_drafts(fix: Fix, root: Path) -> tuple[DraftedProject, ...]:
         if any(_is_below(path, one.project_dir or PurePosixPath(one.path).parent.as_posix()) for path in sources)
     ]
     tests = [path for path in _list_below(fix, root) if _is_python_test(path) and (root / path).is_file()]
-    command = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    command = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests[:_MOST_TESTS])
     of_tests = (
         DraftedProject(
             _name_tests(tests[0], root),

@@ -150,6 +150,8 @@ def _draft_command(arguments: argparse.Namespace, root: Path, view: str) -> Draf
 def _draft_from_fix(arguments: argparse.Namespace, root: Path, view: str) -> tuple[DraftedProject, ...]:
     if arguments.command is not None:
         raise SettingsError("--from and --from-fix draft from different things: give one of them")
+    if not arguments.from_fix.strip() or arguments.from_fix.startswith("-"):
+        raise SettingsError(f"--from-fix {arguments.from_fix!r} is no git ref: give the commit that mended something")
     # Few start from a fix.
     from pytest_golden.cli.from_fix import draft_from_fix
 

@@ -127,6 +127,7 @@ def test_what_cannot_be_tried_is_a_sentence(golden: Golden, repository: Reposito
     assert "brought no test of Python, and no pipeline of an engine has its programs" in no_test.err
     assert f"{first[:12]} has no parent here" in golden("init", "--from-fix", first).err
     assert "--from-fix nowhere: there is no such commit here" in golden("init", "--from-fix", "nowhere").err
+    assert "--from-fix '--help' is no git ref" in golden("init", "--from-fix=--help").err
     assert "give one of them" in golden("init", "--from-fix", "HEAD", "--from", "true").err
     # Later changes overlap the fix.
     repository.write(sums__py="def add(a, b):\n    return sum((a, b))\n")
