@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_golden.cli import nf_test, pytest_workflow
+from pytest_golden.cli import great_expectations, nf_test, pytest_workflow
 from pytest_golden.cli.drafting import draft_found, name_apart, write_draft, write_project
 from pytest_golden.cli.finding_pipelines import MOST_FOUND, find_pipelines
 from pytest_golden.cli.options import add_limit_option, add_options, read_command_settings, read_limit, say
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pytest_golden.regression.model import GoldenProjectResult
 
 _MOST_DECLARED = 10_000
-_TRANSLATORS = {one.NAME: one.translate_tests for one in (nf_test, pytest_workflow)}
+_TRANSLATORS = {one.NAME: one.translate_tests for one in (nf_test, pytest_workflow, great_expectations)}
 _REFUSALS = frozenset({"n", "no"})
 
 
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="command",
         metavar="COMMAND",
-        help="Run this command twice, and declare it with the files that it wrote; or `pytest-workflow`, `nf-test`: translate its tests.",
+        help="Run this command twice, and declare it with the files that it wrote; or `pytest-workflow`, `nf-test`, `great-expectations`: translate its tests.",
     )
     parser.add_argument(
         "--from-fix",

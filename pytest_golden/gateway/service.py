@@ -408,18 +408,14 @@ class ExecutionGateway:
             finally:
                 self._running = None
             ended = monotonic_seconds()
-            warnings = (*warnings, *take_lines())
             noted = {} if self._reads is None else _note_reads(self._reads, inside, prepared)
-            warnings = warnings if self._reads is None else (*warnings, *self._reads.take_warnings())
+            warnings = (*warnings, *take_lines(), *(self._reads.take_warnings() if self._reads else ()))
             log_file = None if self._log_folder is None else next_log_file(self._log_folder, config.name)
             keeping = Keeping(order.redactor, log_file, noted)
             outcome = build_outcome(prepared, executed, prepared.fill_in(order.command.argv), readers, keeping)
             outcome = replace(outcome, engine_files=order.command.engine_files)
-            told = (
-                explain_left_out(prepared.left_out)
-                if outcome.exit_code and config.expected_outcome == "success"
-                else ()
-            )
+            is_odd = bool(outcome.exit_code) and config.expected_outcome == "success"
+            told = explain_left_out(prepared.left_out) if is_odd else ()
             outcome = replace(outcome, warnings=(*warnings, *outcome.warnings, *map(order.redactor.text, told)))
             outcome = self._prove_untouched(order, outcome, before)
             outcome = add_findings(order.examine, prepared.view, outcome, order.redactor)

@@ -174,11 +174,13 @@ def _add_flow(text: str, entry: yaml.MappingNode, added: Mapping[str, str], comm
 def write_value(value: Any) -> str:
     """Write a value as YAML in one line."""
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {write_value(each)}' for key, each in value.items())}}}"
+        return f"{{{', '.join(f'{write_value(str(key))}: {write_value(each)}' for key, each in value.items())}}}"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float):
-        return f"{value:g}"
+    if isinstance(value, int | float):
+        return str(int(value)) if value == value // 1 else repr(value)
+    if value is None:
+        return "null"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(write_value, value))}]"
     text = str(value)

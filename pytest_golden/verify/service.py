@@ -25,14 +25,7 @@ from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns, fin
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.verdict import WeakeningKind
 from pytest_golden.settings import BASELINES_FOLDER, NO_STORE
-from pytest_golden.verify import gates
-from pytest_golden.verify.base_worktree import (
-    BaseEnvironment,
-    BaseWorktree,
-    find_missing_inputs,
-    find_setup_seconds,
-    read_manifest_of,
-)
+from pytest_golden.verify import base_worktree, gates
 from pytest_golden.verify.failures import identify_failure
 from pytest_golden.verify.gates import BrokenDownError, finish_gate, result_of, start_gate
 from pytest_golden.verify.model import BaseFacts, BaseKey, Verification
@@ -340,7 +333,7 @@ class BaseSide:
         return {name: SideRuns.begin(result, identify_failure(result)) for name, result in results.items()}
 
     def _note_missing(self, results: Iterable[GoldenProjectResult]) -> None:
-        self.missing |= find_missing_inputs(
+        self.missing |= base_worktree.find_missing_inputs(
             self.manifest.workspace_root, load_manifest(self._get_place().manifest), results
         )
 
@@ -386,16 +379,16 @@ class BaseSide:
         """Check the base out in a worktree, which is removed at the end, and make its environment."""
         verifier, setup = self._verifier, self._setup
         self._verifier.say(f"base: checking {self.key.commit[:12]} out in a worktree")
-        tree = BaseWorktree(verifier.checkout, verifier.private, self.key.commit)
+        tree = base_worktree.BaseWorktree(verifier.checkout, verifier.private, self.key.commit)
         self.held.callback(tree.close)
         passed = verifier.declared.list_passed()
-        environment = BaseEnvironment(
+        environment = base_worktree.BaseEnvironment(
             verifier.checkout, tree.root, verifier.private, verifier.place.environment, passed
         )
         if setup is not None:
             self._verifier.say("base: running its `setup:`")
         file = tree.root / self.key.manifest
-        longest = find_setup_seconds(() if setup is None else load_manifest(file).projects)
+        longest = base_worktree.find_setup_seconds(() if setup is None else load_manifest(file).projects)
         place = environment.prepare(file, setup, longest)
         self.gaps = tree.find_gaps()
         for gap in self.gaps:
@@ -421,7 +414,7 @@ class BaseSide:
 
     def _read_manifest(self) -> Manifest:
         try:
-            return read_manifest_of(self._verifier.base)
+            return base_worktree.read_manifest_of(self._verifier.base)
         except GoldenError as error:
             raise BaseUnavailableError(str(error)) from None
 

@@ -112,6 +112,11 @@ def test_entry_that_stands_elsewhere_is_refused(text: str) -> None:
     [
         (True, "true"),
         (1e-9, "1e-09"),
+        (0.123456789, "0.123456789"),
+        (1e6, "1000000"),
+        (5, "5"),
+        (None, "null"),
+        ({"total, gross": (0, None)}, "{'total, gross': [0, null]}"),
         (("a", "no"), "[a, 'no']"),
         (r"^\d+: it's", r"'^\d+: it''s'"),
         ("a\tb", '"a\\tb"'),
