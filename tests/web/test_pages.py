@@ -193,6 +193,15 @@ def test_page_of_the_largest_result_stays_light(client: TestClient, store: Store
     assert len(client.get("/projects/orders").text.encode()) < MOST_PAGE_BYTES
 
 
+def test_result_says_where_the_time_went_if_it_is_worth_a_word(client: TestClient, store: Store) -> None:
+    slow = {"execution_time_seconds": 2.0, "prepare_seconds": 1.2, "compare_seconds": 61.0}
+    quick = {"execution_time_seconds": 2.0, "prepare_seconds": 0.02, "compare_seconds": 0.03}
+    recorded = record_run(store, 0, slow=slow, quick=quick)
+    page = client.get(f"/results/{recorded.results['slow']}").text
+    assert "(prepared in 1.2s, compared in 1m 01s)" in page
+    assert "(prepared in" not in client.get(f"/results/{recorded.results['quick']}").text
+
+
 def test_projects_show_how_they_went_lately(client: TestClient, manifest: Path, recorded: Recorded) -> None:
     manifest.write_text("golden_projects:\n  - {name: new, path: new.sh}\n  - {name: prices, path: prices.sh}\n")
     (manifest.parent / "new.sh").write_text("true")
