@@ -31,7 +31,10 @@ from pytest_golden.values.shape import Shape
 from pytest_golden.verify.strength_meter import StandInGateway
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
+
+    from pytest_golden.manifest.model import GoldenProjectConfig
+    from pytest_golden.regression.model import GoldenProjectResult
 
 
 _SHORT, _MOST_TRIED, _MOST_TESTS = 12, 5, 20
@@ -47,10 +50,15 @@ class TriedDraft(Shape):
     told: str
 
 
-def draft_from_fix(ref: str, root: Path, view: str) -> tuple[Fix, tuple[TriedDraft, ...], tuple[DraftedProject, ...]]:
+def draft_from_fix(
+    ref: str, root: Path, view: str, known: Collection[str] = ()
+) -> tuple[Fix, tuple[TriedDraft, ...], tuple[DraftedProject, ...]]:
     """Draft projects from a fix below the folder `root`, and return the fix, what was tried, and the drafts that protect it.
 
+    `known` are the files of pipelines that are declared already.
+
     Raises:
+        KeyboardInterrupt: a trial was interrupted.
         SettingsError: nothing can be drafted from this commit; the message says why.
         GoldenError: git cannot tell.
     """
@@ -61,11 +69,11 @@ def draft_from_fix(ref: str, root: Path, view: str) -> tuple[Fix, tuple[TriedDra
             f"--from-fix {ref}: {fix.commit[:_SHORT]} changed no program below {root} that can be undone there: nothing can be "
             "tried without it"
         )
-    drafts = list_drafts(fix, root)
+    drafts = list_drafts(fix, root, known)
     if not drafts:
         raise SettingsError(
-            f"--from-fix {ref}: {fix.commit[:_SHORT]} brought no test of Python, and no pipeline of an engine has its programs: name "
-            'what it mended, as in golden init --from "python etl.py"'
+            f"--from-fix {ref}: {fix.commit[:_SHORT]} brought no test of Python, and no pipeline of an engine that is not declared yet has its programs: "
+            'name what it mended, as in golden init --from "python etl.py"'
         )
     tried: list[TriedDraft] = []
     protecting: list[DraftedProject] = []
@@ -80,29 +88,21 @@ def draft_from_fix(ref: str, root: Path, view: str) -> tuple[Fix, tuple[TriedDra
     return fix, tuple(tried), tuple(protecting)
 
 
-def list_drafts(fix: Fix, root: Path) -> tuple[DraftedProject, ...]:
+def list_drafts(fix: Fix, root: Path, known: Collection[str] = ()) -> tuple[DraftedProject, ...]:
     """Return what may protect a fix: the pipelines of engines in whose folder it changed programs, then the tests that it brought."""
     sources = [path for path in _list_below(fix, root) if is_source(path)]
     found = [
         one
-        for one in find_pipelines(root)
+        for one in find_pipelines(root, known=known)
         if any(_is_below(path, one.project_dir or PurePosixPath(one.path).parent.as_posix()) for path in sources)
     ]
     tests = [path for path in _list_below(fix, root) if _is_python_test(path) and (root / path).is_file()]
     command = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests[:_MOST_TESTS])
-    of_tests = (
-        DraftedProject(
-            _name_tests(tests[0], root),
-            tests[0],
-            "command",
-            "",
-            command,
-            ".",
-            venv=find_venv(root, tests[0]),
-        )
-        for _ in tests[:1]
-    )
-    return (*draft_found(found, root), *of_tests)
+    drafted = draft_found(found, root)
+    if not tests:
+        return drafted
+    name, venv = _name_tests(tests[0], root), find_venv(root, tests[0])
+    return (*drafted, DraftedProject(name, tests[0], "command", "", command, ".", venv=venv))
 
 
 def _name_tests(path: str, root: Path) -> str:
@@ -150,15 +150,24 @@ def try_without(draft: DraftedProject, undone: Mapping[str, bytes], root: Path, 
         gateway = StandInGateway(opened)
         for accepts in (True, False):
             guard = RegressionGuard(gateway, baselines=BaselineKeeper(Path(baselines), accepts=accepts))
-            result = guard.check_one(project, {})
+            result = _judge(guard, project)
             if result.status is not ResultStatus.PASSED:
                 told = "it does not pass with the fix" if accepts else "it passed with the fix, and then did not"
                 return TriedDraft(draft.name, False, f"{told}: {shorten_reason(result)}")
         gateway.stand_ins = inside
-        without = guard.check_one(project, {})
-    if without.status.is_failure:
+        without = _judge(guard, project)
+    if without.status is ResultStatus.FAILED:
         return TriedDraft(draft.name, True, f"red without it: {shorten_reason(without)}")
-    return TriedDraft(draft.name, False, "it passes without the fix, too")
+    passes = without.status is ResultStatus.PASSED
+    told = "it passes without the fix, too" if passes else f"it cannot be judged without it: {shorten_reason(without)}"
+    return TriedDraft(draft.name, False, told)
+
+
+def _judge(guard: RegressionGuard, project: GoldenProjectConfig) -> GoldenProjectResult:
+    result = guard.check_one(project, {})
+    if result.is_interrupted:
+        raise KeyboardInterrupt
+    return result
 
 
 def _list_below(fix: Fix, root: Path) -> Sequence[str]:

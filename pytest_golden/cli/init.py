@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     view = settings.sandbox
     try:
         if arguments.from_fix is not None:
-            drafted = _draft_from_fix(arguments, root, view)
+            drafted = _draft_from_fix(arguments, root, view, _list_declared(declared))
         elif arguments.command is None:
             drafted = _draft_found(arguments, root, view, declared)
         elif arguments.command in _TRANSLATORS:
@@ -147,7 +147,9 @@ def _draft_command(arguments: argparse.Namespace, root: Path, view: str) -> Draf
     return project
 
 
-def _draft_from_fix(arguments: argparse.Namespace, root: Path, view: str) -> tuple[DraftedProject, ...]:
+def _draft_from_fix(
+    arguments: argparse.Namespace, root: Path, view: str, known: frozenset[str]
+) -> tuple[DraftedProject, ...]:
     if arguments.command is not None:
         raise SettingsError("--from and --from-fix draft from different things: give one of them")
     if not arguments.from_fix.strip() or arguments.from_fix.startswith("-"):
@@ -156,7 +158,7 @@ def _draft_from_fix(arguments: argparse.Namespace, root: Path, view: str) -> tup
     from pytest_golden.cli.from_fix import draft_from_fix
 
     try:
-        fix, tried, drafted = draft_from_fix(arguments.from_fix, root, view)
+        fix, tried, drafted = draft_from_fix(arguments.from_fix, root, view, known)
     except SettingsError:
         raise
     except GoldenError as error:

@@ -89,6 +89,9 @@ def test_a_pipeline_of_an_engine_is_drafted_with_its_outputs(
     assert (project.path, [output.path for output in project.outputs]) == ("etl/total.ipynb", ["total.csv"])
     told = f"# drafted from the fix {fix[:12]} (Correct the total): red without it: total.csv"
     assert told in (folder / MANIFEST).read_text()
+    again = golden("init", "--add", "--from-fix", fix)
+    assert again.code == 2
+    assert "no pipeline of an engine that is not declared yet has its programs" in again.err
 
 
 def test_what_passes_without_the_fix_too_is_not_drafted(golden: Golden, repository: Repository, folder: Path) -> None:
@@ -124,7 +127,10 @@ def test_what_cannot_be_tried_is_a_sentence(golden: Golden, repository: Reposito
     repository.commit("Fix the sign")
     no_test = golden("init", "--from-fix", "HEAD")
     assert no_test.code == 2
-    assert "brought no test of Python, and no pipeline of an engine has its programs" in no_test.err
+    assert (
+        "brought no test of Python, and no pipeline of an engine that is not declared yet has its programs"
+        in no_test.err
+    )
     assert f"{first[:12]} has no parent here" in golden("init", "--from-fix", first).err
     assert "--from-fix nowhere: there is no such commit here" in golden("init", "--from-fix", "nowhere").err
     assert "--from-fix '--help' is no git ref" in golden("init", "--from-fix=--help").err
