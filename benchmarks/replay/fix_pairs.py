@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from pytest_golden.history.suspects import Fix, is_source, is_test_file, list_fixes
+from pytest_golden.history.suspects import FIX, Fix, is_source, is_test_file, list_fixes
 
 _BIN = Path(sys.executable).parent
 _SECONDS, _COMMITS = 120, 8
@@ -196,8 +196,9 @@ def main() -> None:
             folder = Path(scratch, "clone")
             git(Path(scratch), "clone", "-q", "--shared", "--no-checkout", str(repository.resolve()), str(folder))
             counted = 0
-            for fix in list_fixes(repository, "HEAD"):
-                if not any(map(is_source, fix.files)) or not any(map(is_python_test, fix.files)):
+            for fix in list_fixes(repository, "HEAD", by_message=False):
+                is_pair = any(map(is_source, fix.files)) and any(map(is_python_test, fix.files))
+                if not is_pair or not FIX.search(fix.subject):
                     continue
                 pair = study(
                     repository.resolve(), fix, folder, arguments.venv.resolve(), arguments.projects, arguments.generated

@@ -72,8 +72,8 @@ def draft_from_fix(
     drafts = list_drafts(fix, root, known)
     if not drafts:
         raise SettingsError(
-            f"--from-fix {ref}: {fix.commit[:_SHORT]} brought no test of Python, and no pipeline of an engine that is not declared yet has its programs: "
-            'name what it mended, as in golden init --from "python etl.py"'
+            f"--from-fix {ref}: {fix.commit[:_SHORT]} brought no test of Python, and no pipeline of an engine that is not "
+            'declared yet has its programs: name what it mended, as in golden init --from "python etl.py"'
         )
     tried: list[TriedDraft] = []
     protecting: list[DraftedProject] = []

@@ -89,13 +89,12 @@ def run(arguments: argparse.Namespace) -> int:
     if declared is None:
         _require_free(path)
     root = path.parent if declared is None else declared.workspace_root
-    taken = {project.name for project in declared.projects} if declared else set()
     view = settings.sandbox
     try:
         if arguments.from_fix is not None:
             drafted = _draft_from_fix(arguments, root, view, _list_declared(declared))
         elif arguments.command is None:
-            drafted = _draft_found(arguments, root, view, declared)
+            drafted = _draft_found(arguments, root, view, declared, most_found)
         elif arguments.command in _TRANSLATORS:
             drafted = _TRANSLATORS[arguments.command](root)
         else:
@@ -103,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     except _NothingWritten as found:
         answer(arguments, found.facts, found.show)
         return 1
-    drafted = name_apart(drafted, taken)
+    drafted = name_apart(drafted, _list_names(declared))
     if declared is None:
         _write(path, write_draft(drafted))
     elif drafted:
@@ -131,11 +130,10 @@ class _NothingWritten(Exception):  # noqa: N818 - it is no error of the program
 
 
 def _draft_found(
-    arguments: argparse.Namespace, root: Path, view: str, declared: Manifest | None
+    arguments: argparse.Namespace, root: Path, view: str, declared: Manifest | None, most_found: int
 ) -> tuple[DraftedProject, ...]:
-    most_found = read_limit(arguments.limit, _MOST_DECLARED)
-    taken = {project.name for project in declared.projects} if declared else set()
-    drafted = draft_found(find_pipelines(root, most_found=most_found, known=_list_declared(declared)), root, taken)
+    found = find_pipelines(root, most_found=most_found, known=_list_declared(declared))
+    drafted = draft_found(found, root, _list_names(declared))
     return _try_all(drafted, root, view) if _is_trial_wanted(arguments, drafted) else drafted
 
 
@@ -193,6 +191,10 @@ def _try_all(drafted: Sequence[DraftedProject], root: Path, view: str) -> tuple[
     except KeyboardInterrupt:
         say(f"interrupted: {count_of(len(drafted) - len(tried), 'pipeline')} not tried, and declared without outputs")
     return (*tried, *drafted[len(tried) :])
+
+
+def _list_names(declared: Manifest | None) -> frozenset[str]:
+    return frozenset(project.name for project in declared.projects) if declared else frozenset()
 
 
 def _list_declared(declared: Manifest | None) -> frozenset[str]:

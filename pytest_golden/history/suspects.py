@@ -45,6 +45,8 @@ FIX = re.compile(
     r"|fail(?:s|ed|ing|ure)?|handle)\b|#\d+",
     re.IGNORECASE,
 )
+# What GitHub puts behind the title of each merged pull request: no word of a fix.
+_PULL_REQUEST = re.compile(r"\s*\(#\d+\)$")
 # Okapi BM25, as in any search engine.
 _SATURATION, _BY_LENGTH = 1.2, 0.75
 _MOST_TIMES_ASKED = 3
@@ -367,15 +369,16 @@ class Fix(NamedTuple):
     files: tuple[str, ...]
 
 
-def list_fixes(folder: Path, *which: str) -> tuple[Fix, ...]:
+def list_fixes(folder: Path, *which: str, by_message: bool = True) -> tuple[Fix, ...]:
     """List the commits whose message says that they mend something, newest first; merges count as their parts.
 
-    `which` are arguments of `git log`, such as `--since=2y` or `main..HEAD`.
+    `which` are arguments of `git log`, such as `--since=2y` or `main..HEAD`. Without `by_message` every commit counts.
 
     Raises:
         GoldenError: git cannot list them.
     """
-    return tuple(fix for fix in _read_fixes(folder, "--no-merges", *which) if FIX.search(fix.subject))
+    found = _read_fixes(folder, "--no-merges", *which)
+    return tuple(fix for fix in found if not by_message or FIX.search(_PULL_REQUEST.sub("", fix.subject)))
 
 
 def read_fix(folder: Path, ref: str) -> Fix:

@@ -17,7 +17,7 @@ from pytest_golden.compare.baselines import match_outputs
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.state_folder import find_store_place, prepare_state_folder
 from pytest_golden.history import base_files
-from pytest_golden.history.suspects import is_source, list_fixes, read_fix
+from pytest_golden.history.suspects import is_source, list_fixes
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression import comparison
@@ -136,8 +136,8 @@ class Verifier:
         if self.head.commit is None or any(one.verdict is comparison.Verdict.FIXED for one in comparisons):
             return
         try:
-            fixes = list_fixes(self.checkout, f"{self.base.commit}..{self.head.commit}")
-            fixes = fixes or ((read_fix(self.checkout, self.head.commit),) if self.is_fix else ())
+            commits = f"{self.base.commit}..{self.head.commit}"
+            fixes = list_fixes(self.checkout, commits, by_message=not self.is_fix)
         except GoldenError:
             # Of a shallow clone, git does not know what the change consists of.
             return

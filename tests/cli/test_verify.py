@@ -570,7 +570,10 @@ def test_a_fix_that_a_project_notices_is_not_named(golden: Golden, committed: Re
 
 def test_a_change_is_a_fix_if_a_person_says_so(golden: Golden, committed: Repository) -> None:
     committed.write(sums__py="total = 1\n")
-    change = committed.commit("Sums")
+    # GitHub puts the number of the pull request behind each title.
+    change = committed.commit("Sums (#12)")
+    committed.write(README__md="sums\n")
+    committed.commit("Say it in the documentation")
     assert golden("verify", "--base", "main", "--json").json["unprotected_fixes"] == []
     told = golden("verify", "--base", "main", "--fix", "--json").json
-    assert told["unprotected_fixes"] == [{"commit": change, "subject": "Sums"}]
+    assert told["unprotected_fixes"] == [{"commit": change, "subject": "Sums (#12)"}]

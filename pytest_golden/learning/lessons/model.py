@@ -102,12 +102,16 @@ class Attempt(Checked):
         told = step.metadata
         tool = told.get("tool") or told.get("gen_ai.tool.name") or step.content
         given = told.get("arguments", told.get("gen_ai.tool.call.arguments"))
-        error, failed = told.get("error"), told.get("failed")
-        message = _write(error if error and error is not True else step.content) if error or failed else None
-        return cls("" if tool is None else _write(tool), _read_arguments(given), not (error or failed), message, plan)
+        error = told.get("error")
+        failed = bool(error or told.get("failed"))
+        # Without words about the error, the content is what there is; the name of the tool says nothing of it.
+        content = None if step.content == tool else step.content
+        said = error if error and error is not True else content if failed else None
+        message = None if said is None else _write(said)
+        return cls("" if tool is None else _write(tool), _read_arguments(given), not failed, message, plan)
 
     def to_step(self, timestamp: datetime | None = None) -> Step:
-        """Return the attempt as a step of a trajectory, at this time or now; `from_step` reads it again."""
+        """Return the attempt as a step of a trajectory, at this time or now. `from_step` gives the same attempt again, in the first plan."""
         metadata: dict[str, Any] = {"tool": self.tool, "arguments": self.arguments}
         metadata |= {} if self.success else {"failed": True}
         metadata |= {} if self.error_message is None else {"error": self.error_message}

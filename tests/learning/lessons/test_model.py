@@ -40,7 +40,7 @@ def test_attempt_refuses_what_it_cannot_be(bad: dict[str, Any], told: str) -> No
         ("reads", {"tool": "read_csv", "arguments": {"sep": ","}}, Attempt("read_csv", {"sep": ","}, True)),
         ("x", {"tool": "a", "error": "KeyError: 'b'"}, Attempt("a", {}, False, "KeyError: 'b'")),
         ("it broke", {"tool": "a", "failed": True}, Attempt("a", {}, False, "it broke")),
-        ({"sql": "SELECT 1"}, {"error": True}, Attempt('{"sql": "SELECT 1"}', {}, False, '{"sql": "SELECT 1"}')),
+        ({"sql": "SELECT 1"}, {"error": True}, Attempt('{"sql": "SELECT 1"}', {}, False)),
         ("x", {"tool": "a", "error": {"code": 5}}, Attempt("a", {}, False, '{"code": 5}')),
         (
             "execute_tool run",
@@ -61,7 +61,7 @@ def test_a_step_is_an_attempt(content: Any, metadata: dict[str, Any], attempt: A
         tool=st.text(min_size=1).filter(str.strip),
         arguments=st.dictionaries(st.text(), st.none() | st.booleans() | st.integers(0, 9) | st.text()),
         success=st.booleans(),
-        error_message=st.text(min_size=1),
+        error_message=st.none() | st.text(min_size=1),
     ).map(lambda one: replace(one, error_message=None) if one.success else one)
 )
 def test_an_attempt_comes_back_from_its_step(attempt: Attempt) -> None:
