@@ -108,6 +108,7 @@ def _add_result(rows: Rows, run_id: str, number: int, project: str, moment: int)
             "execution_time_seconds": 1.0,
             "attempts": 1,
             "is_flaky": False,
+            "is_narrowed": False,
             "is_regression": False,
             "pass_streak": number // 3_000 + 1,
             "declaration_digest": "earlier",

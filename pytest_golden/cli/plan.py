@@ -93,7 +93,12 @@ def _make_plan(ref: str | None, manifest: Manifest, store: Store | None, *, is_r
             hider = SecretHider(gateway.redact, manifest.projects)
             judging = tuple(Path(manifest.path.parent, name) for name in _JUDGING) if manifest.path else ()
             question = Question(
-                ref, manifest, hider.hide_for_all, judging=tuple(filter(os.path.exists, judging)), reads=is_recording
+                ref,
+                manifest,
+                hider.hide_for_all,
+                judging=tuple(filter(os.path.exists, judging)),
+                reads=is_recording,
+                narrows=True,
             )
             try:
                 selection = select_changed(question, store)

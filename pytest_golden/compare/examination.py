@@ -32,6 +32,7 @@ from pytest_golden.regression.model import (
     ResultStatus,
 )
 from pytest_golden.regression.rules import ran_as_expected
+from pytest_golden.regression.unexpected import names_output
 from pytest_golden.regression.wording import name_some, show_path
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Examination:
     """
 
     was_asked = False
+    #: The outputs that a narrowed run left out; nobody looked at them.
+    left_out: tuple[str, ...] = ()
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
         """Find what speaks against the outputs of a run."""
@@ -120,11 +123,11 @@ class BaselineKeeper:
             remove_abandoned(self.folder, WAITING_PREFIX)
             self._pinned = take_fingerprint(str(self.folder))
 
-    def begin(self, project: GoldenProjectConfig) -> Examination:
-        """Begin an attempt of a project."""
+    def begin(self, project: GoldenProjectConfig, changed: Sequence[str] = ()) -> Examination:
+        """Begin an attempt of a project; `changed` are the files to which it is narrowed, if it is."""
         if not project.outputs and not self.accepts:
             return Examination()
-        return OutputExamination(self, project)
+        return OutputExamination(self, project, changed)
 
     def look(self, baselines: ProjectBaselines) -> Fingerprint:
         """Return the marks of a project's baselines: as they were when they were pinned, else as they are.
@@ -152,8 +155,9 @@ def _look(baselines: ProjectBaselines) -> Fingerprint:
 class OutputExamination(Examination):
     """One attempt of one project. With an acceptance the outputs become the baselines."""
 
-    def __init__(self, keeper: BaselineKeeper, project: GoldenProjectConfig) -> None:
+    def __init__(self, keeper: BaselineKeeper, project: GoldenProjectConfig, changed: Sequence[str] = ()) -> None:
         self._project = project
+        self._changed = changed
         self._baselines = ProjectBaselines(keeper.folder, project.name)
         self._before = keeper.look(self._baselines)
         self._accept_command = keeper.accept_command.format(name=project.name)
@@ -186,7 +190,9 @@ class OutputExamination(Examination):
         except BaselineError as error:
             return (OutputFinding(ReasonKind.BASELINE_UNREADABLE, str(error)),)
         with TemporaryDirectory(prefix="golden-tables-") as folder:
-            exports = export_tables(self._project.outputs, written, Path(folder))
+            exports = export_tables(self._project.outputs, written, Path(folder), self._changed)
+            self.left_out = () if exports is None else exports.left_out
+            kept = tuple(path for path in kept if path not in self.left_out)
             if not ended_well:
                 return self._find_first_difference(exports, kept, written)
             found = tuple(self._examine(exports, kept, written, outcome))
@@ -277,6 +283,7 @@ class OutputExamination(Examination):
         self._unused = matched.unused
         explained = [entry for at, entry in enumerate(declared) if exports is not None and exports.is_explained(at)]
         explained += [entry for entry, _ in wrong]
+        explained += [entry for entry in declared if any(names_output(entry, path) for path in self.left_out)]
         for entry in matched.unmatched:
             if any(entry is one for one in explained):
                 continue
@@ -447,13 +454,15 @@ def _find_time(written: WrittenFiles, path: str) -> int:
         return 0
 
 
-def export_tables(outputs: Sequence[DeclaredOutput], written: WrittenFiles, folder: Path) -> Exports | None:
-    """Read the tables that entries name in databases; None if there are none."""
+def export_tables(
+    outputs: Sequence[DeclaredOutput], written: WrittenFiles, folder: Path, changed: Sequence[str] = ()
+) -> Exports | None:
+    """Read the tables that entries name in databases; None if there are none. `changed` is as in `export_outputs`."""
     if not any(output.is_of_tables for output in outputs):
         return None
     from pytest_golden.compare.tables.database_outputs import export_outputs
 
-    return export_outputs(outputs, written, folder)
+    return export_outputs(outputs, written, folder, changed=changed)
 
 
 def _without_baselines(written: WrittenFiles, folder: Path) -> Sequence[str]:

@@ -88,7 +88,8 @@ def find_changed(connection: Connection, result: GoldenProjectResult, present: P
     if past is None:
         return None
     good_id = past.result.trajectory_id
-    good = None if good_id is None or not result.steps else find_trajectory(connection, good_id)
+    is_part = past.result.is_narrowed or result.is_narrowed
+    good = None if good_id is None or is_part or not result.steps else find_trajectory(connection, good_id)
     if good is None:
         return find_changes(past, present)
     plain: dict[str, Any] = {**(result.trajectory or {}), "steps": result.steps}

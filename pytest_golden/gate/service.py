@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import traceback
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.compare.examination import BaselineKeeper
 from pytest_golden.errors import GatewayError, GoldenError
 from pytest_golden.gateway.model import AgentRole, Ending, Permissions, PipelineOutcome
+from pytest_golden.gateway.runners.runner import CHANGED_FILES
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.regression.model import (
     GoldenProjectResult,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     KeepIf = Callable[[GoldenProjectConfig, PipelineOutcome], bool]
     FurtherJudge = Callable[[GoldenProjectConfig, PipelineOutcome], Iterable[Reason]]
 
-_READS = "reads"
+_READS, _READS_INSIDE = "reads", "reads_inside"
 _NO_EXAMINE = (
     "this project declares `outputs:`, but the gateway of a plug-in does not examine them: "
     "its `run_pipeline` must take `examine` and call it while the written files still exist"
@@ -50,6 +52,7 @@ class RegressionGuard:
 
     `further_judge` returns more reasons against a pass. `today` decides whether a quarantine lasts. `baselines` is what
     outputs are compared with; by default what lies in the gateway's workspace root. `slowdowns` knows how long passes took.
+    `narrowed` are the projects of which only what comes after these changed files runs, as in `history.unchanged.Selection`.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class RegressionGuard:
         today: Callable[[], date] = lambda: utc_now().date(),
         baselines: BaselineKeeper | None = None,
         slowdowns: SlowdownJudge | None = None,
+        narrowed: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self._gateway = gateway
         self._further_judge = further_judge
@@ -67,6 +71,7 @@ class RegressionGuard:
         root = Path(getattr(gateway, "workspace_root", "."))
         self._baselines = baselines or BaselineKeeper(find_baselines_folder(None, root))
         self._slowdowns = slowdowns or SlowdownJudge(trouble="no earlier run is known")
+        self._narrowed = narrowed or {}
 
     def check(self, projects: Iterable[GoldenProjectConfig]) -> RegressionCheckResult:
         """Run and judge the projects in the order given; never raises for a project."""
@@ -98,13 +103,14 @@ class RegressionGuard:
         return self._quarantine(project, replace(result, attempts=attempts, is_flaky=is_flaky))
 
     def _attempt(self, project: GoldenProjectConfig, *, is_last: bool) -> GoldenProjectResult:
+        changed = self._narrowed.get(project.name, ())
         try:
-            examination = self._baselines.begin(project)
-            outcome = self._run(project, examination)
+            examination = self._baselines.begin(project, changed)
+            outcome = self._run(_narrow(project, changed), examination)
             result = judge(project, outcome)
             if outcome.ending in {Ending.NOT_STARTED, Ending.INTERRUPTED}:
                 return result
-            result = self._slowdowns.judge(project, result)
+            result = _tell_narrowed(result, changed, examination) if changed else self._slowdowns.judge(project, result)
             result = _add_reasons(result, tuple(self._ask_further(project, outcome)))
             result = examination.settle(result, is_last=is_last)
             return self._try_first_baselines(project, result) if self._baselines.calibrates else result
@@ -164,6 +170,24 @@ class RegressionGuard:
             return replace(result, quarantined=f"{quarantine.reason} (until {quarantine.until})")
         warning = f"The quarantine of {project.name} ended on {quarantine.until}: {quarantine.reason}."
         return replace(result, warnings=(*result.warnings, warning))
+
+
+def _narrow(project: GoldenProjectConfig, changed: tuple[str, ...]) -> GoldenProjectConfig:
+    """Return the project with what tells its runner to run only what comes after the changed files."""
+    if not changed:
+        return project
+    return replace(project, set_env={**project.set_env, CHANGED_FILES: json.dumps(changed)})
+
+
+def _tell_narrowed(
+    result: GoldenProjectResult, changed: tuple[str, ...], examination: Examination
+) -> GoldenProjectResult:
+    """Return the result of a narrowed run. What it read is not all that the project reads."""
+    trajectory = result.trajectory
+    if trajectory is not None and _READS in _get_metadata(result):
+        unknown = {_READS: None, _READS_INSIDE: None}
+        trajectory = {**trajectory, "metadata": {**_get_metadata(result), **unknown}}
+    return replace(result, narrowed_to=changed, left_out=examination.left_out, trajectory=trajectory)
 
 
 def find_unmet_need(project: GoldenProjectConfig, statuses: Mapping[str, ResultStatus | None]) -> str | None:

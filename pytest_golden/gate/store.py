@@ -57,7 +57,7 @@ _LONGEST_ABSENCE_MS = 24 * 60 * 60 * 1000
 # Columns with the same name in a result and in its row.
 _ALIKE = (
     *("exit_code", "execution_time_seconds", "attempts", "is_flaky", "is_regression", "regression_kind"),
-    "trajectory_id",
+    *("trajectory_id", "is_narrowed"),
 )
 _INSERT_RUN = insert(gate_runs)
 _INSERT_RESULT = Prepared(

@@ -145,6 +145,7 @@ class PastResult(Shape):
     message: str | None
     is_interrupted: bool = False
     is_accepted: bool = False
+    is_narrowed: bool = False
 
     @property
     def counts(self) -> bool:

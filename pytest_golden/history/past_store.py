@@ -43,7 +43,7 @@ _ACCEPTED = json_member(gate_results.c.result, "accepted")
 OF_INPUTS = (json_member_text(gate_results.c.result, INPUTS_DIGEST), json_member(gate_results.c.result, "write_set"))
 _RESULT_COLUMNS = (
     *("entry_id", "run_id", "project", "status", "exit_code", "execution_time_seconds", "attempts"),
-    *("is_flaky", "is_regression", "pass_streak", "created_at", "trajectory_id"),
+    *("is_flaky", "is_regression", "is_narrowed", "pass_streak", "created_at", "trajectory_id"),
 )
 T = TypeVar("T")
 # In a shared store, passes in other environments stand between.
@@ -229,12 +229,13 @@ def find_last_environment(connection: Connection, project: str) -> Mapping[str, 
 
 
 def _list_passes(connection: Connection, names: Collection[str]) -> Iterator[Row[Any]]:
-    """Yield the last passes of each project, newest first."""
+    """Yield the last passes of each project that ran all of it, newest first."""
     columns = (gate_results.c[name] for name in ("number", "project", "run_id", "execution_time_seconds"))
     query = select(*columns).order_by(gate_results.c.number.desc())
     for some in split(sorted(names)):
         asked = name_projects(some)
-        newest = select_newest(asked, _MOST_LOOKED_AT, EARLIER.c.status == ResultStatus.PASSED.value)
+        whole = (EARLIER.c.status == ResultStatus.PASSED.value, EARLIER.c.is_narrowed.is_(False))
+        newest = select_newest(asked, _MOST_LOOKED_AT, *whole)
         yield from connection.execute(query.select_from(asked.join(gate_results, gate_results.c.number.in_(newest))))
 
 

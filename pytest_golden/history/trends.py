@@ -51,8 +51,9 @@ NO_DURATION = UsualDuration(None, None)
 
 
 def usual_duration(results: Iterable[PastResult]) -> UsualDuration:
-    """Return median and median absolute deviation of the passes' durations, in seconds."""
-    trend = describe_durations([one.execution_time_seconds for one in results if one.status is ResultStatus.PASSED])
+    """Return median and median absolute deviation of the durations of whole passes, in seconds."""
+    passes = (one for one in results if one.status is ResultStatus.PASSED and not one.is_narrowed)
+    trend = describe_durations([one.execution_time_seconds for one in passes])
     return NO_DURATION if trend is None else UsualDuration(trend.median_seconds, trend.mad_seconds)
 
 

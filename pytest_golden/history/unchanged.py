@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.errors import GoldenError, SettingsError
+from pytest_golden.gateway.runners.choice import find_narrowing
 from pytest_golden.history import unchanged_tree
 from pytest_golden.history.base_files import read_base_manifest
 from pytest_golden.history.checkout import Checkout, list_changed_files, read_checkout
@@ -25,7 +26,7 @@ from pytest_golden.history.unchanged_tree import IgnoredFiles, Tree
 from pytest_golden.manifest.reader import parse_manifest
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.regression.model import Reason, ReasonKind, ResultStatus, result_without_run
-from pytest_golden.regression.wording import show_path
+from pytest_golden.regression.wording import name_some, show_path
 from pytest_golden.values.shape import Shape, form
 
 if TYPE_CHECKING:
@@ -42,19 +43,24 @@ if TYPE_CHECKING:
 _FOR_PEOPLE = frozenset({"title", "description"})
 # Git runs once for each of these runs. Projects that passed in others run again, and share one run from then on.
 _MOST_RUNS = 20
+# A change of more files reaches most of a project anyway.
+_MOST_NARROWING = 100
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Selection(Shape):
     """The projects that are left out as unchanged since `ref`; `why` says of each other one why it runs.
 
-    `commit` is where this branch left the ref, None outside git. `forewarnings` are lines of what these changes broke before.
+    `narrowed` are those of which only what comes after these changed files has to run; the paths are relative to the folder of
+    the pipeline's file. `commit` is where this branch left the ref, None outside git. `forewarnings` are lines of what these changes broke before.
     """
 
     ref: str
     commit: str | None = None
     left_out: frozenset[str] = frozenset()
     why: Mapping[str, str] = field(default_factory=dict, metadata=form(hidden=True))
+    narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     forewarnings: tuple[str, ...] = field(default=(), metadata=form(hidden=True))
 
     def make_result(self, project: GoldenProjectConfig) -> GoldenProjectResult | None:
@@ -71,7 +77,7 @@ class Question:
 
     `hide` removes from plain values what the store does not keep. `products` are files that this session itself writes,
     `judging` those that take part in the judgement of every project, such as a conftest. `reads`: the files that the last
-    run of a project read count as its inputs.
+    run of a project read count as its inputs. `narrows`: a project may run in part.
     """
 
     ref: str
@@ -80,6 +86,7 @@ class Question:
     products: tuple[Path, ...] = ()
     judging: tuple[Path, ...] = ()
     reads: bool = False
+    narrows: bool = False
 
 
 def select_changed(question: Question, store: Store | None) -> Selection:
@@ -129,9 +136,20 @@ def select_changed(question: Question, store: Store | None) -> Selection:
         project.name: find_reason(project, places[project.name], tree, present, past.get(project.name))
         for project in manifest.projects
     }
+    narrowed: dict[str, tuple[str, ...]] = {}
+    for project in manifest.projects if question.narrows else ():
+        if reasons[project.name] is not None:
+            rest, files = find_narrowed(project, places[project.name], tree, present, past.get(project.name), folder)
+            if files:
+                narrowed |= {} if rest else {project.name: files}
+                reasons[project.name] = rest or _tell_narrowed(files)
     why = spread(reasons, manifest.projects)
     left_out = frozenset(project.name for project in manifest.projects if project.name not in why)
-    return Selection(ref, tree.base, left_out, why)
+    return Selection(ref, tree.base, left_out, why, narrowed)
+
+
+def _tell_narrowed(files: Sequence[str]) -> str:
+    return f"only what comes after {name_some([*map(show_path, files)], _MOST_NAMED)} has to run"
 
 
 def _run_all(question: Question, commit: str | None, why: str) -> Selection:
@@ -244,10 +262,17 @@ class Present:
 
 
 def find_reason(
-    project: GoldenProjectConfig, places: InputPlaces, tree: Tree, present: Present, last: LastResult | None
+    project: GoldenProjectConfig,
+    places: InputPlaces,
+    tree: Tree,
+    present: Present,
+    last: LastResult | None,
+    is_set_aside: Callable[[str], bool] | None = None,
 ) -> str | None:
-    """Say why a project has to run; None if it passed and nothing that it depends on has changed."""
+    """Say why a project has to run; None if it passed and nothing that it depends on has changed, but what is set aside."""
     unread = _find_unread(places, tree, present, last)
+    if is_set_aside is not None:
+        unread = _either(unread, is_set_aside)
     return (
         _find_changed_entry(project, present)
         or _find_changed_input(places, leave_out(tree.changed, unread), present.claims)
@@ -255,6 +280,41 @@ def find_reason(
         or _find_variable(project)
         or _find_in_past(project, places, tree, present, last, unread)
     )
+
+
+def _either(one: Callable[[str], bool] | None, other: Callable[[str], bool]) -> Callable[[str], bool]:
+    return other if one is None else lambda path: one(path) or other(path)
+
+
+def find_narrowed(
+    project: GoldenProjectConfig,
+    places: InputPlaces,
+    tree: Tree,
+    present: Present,
+    last: LastResult | None,
+    workspace_root: Path,
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return why all of a project has to run, and the changed files to which its runner could narrow the run but for that."""
+    suffixes = find_narrowing(project, workspace_root)
+    if not suffixes:
+        return None, ()
+    home = f"{os.path.realpath((workspace_root / project.path).parent)}/"
+    found: dict[str, None] = {}
+
+    def is_narrowing(path: str) -> bool:
+        place = f"{tree.root}/{path}"
+        if (
+            not place.startswith(home)
+            or not place.endswith(suffixes)
+            or Path(place).is_symlink()
+            or not Path(place).is_file()
+        ):
+            return False
+        found[place.removeprefix(home)] = None
+        return True
+
+    reason = find_reason(project, places, tree, present, last, is_narrowing)
+    return reason, tuple(sorted(found)) if len(found) <= _MOST_NARROWING else ()
 
 
 def _find_unread(

@@ -174,6 +174,7 @@ class GoldenProjectResult(Shape):
     it lasts: the result is reported and does not fail the gate. `trajectory` is the trajectory as plain values but for
     its `steps`, which stand beside it; `known` is what earlier runs have taught about this failure. `accepted` is None
     unless this run was accepted as the new baseline, of its outputs and of its duration; it may be empty then.
+    `narrowed_to` are the changed files if only what comes after them was run, `left_out` the outputs that nobody looked at then.
     `output_colours` are the lines of `output_summary` that were printed in colours, by what they are without.
     """
 
@@ -215,13 +216,17 @@ class GoldenProjectResult(Shape):
         default=None,
         metadata=form(about="null unless --golden-update made this run the new baseline, of its duration too."),
     )
+    narrowed_to: tuple[str, ...] = field(
+        default=(), metadata=form(about="The changed files, if --golden-changed ran only what comes after them.")
+    )
+    left_out: tuple[str, ...] = field(default=(), metadata=form(about="The outputs that a narrowed run left out."))
     output_colours: Mapping[str, str] = field(
         default_factory=dict, metadata=form(about="Lines of the summary as a terminal coloured them.")
     )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", ResultStatus(self.status))
-        for name in ("reasons", "steps", "warnings", "command", "known"):
+        for name in ("reasons", "steps", "warnings", "command", "known", "narrowed_to", "left_out"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.accepted is not None:
             object.__setattr__(self, "accepted", tuple(self.accepted))
@@ -241,6 +246,11 @@ class GoldenProjectResult(Shape):
         if self.status is ResultStatus.SKIPPED:
             return self.has_reason({ReasonKind.NEED_NOT_PASSED})
         return self.status.is_failure
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Tell whether only a part of the project was run, since nothing that the rest depends on has changed."""
+        return bool(self.narrowed_to)
 
     @property
     def is_left_out_as_unchanged(self) -> bool:

@@ -40,9 +40,10 @@ class RunVerdict(Shape):
 
     `status` is None until the run ends. Each result counts once among `passed`, `failed` (which fails the gate,
     whatever its status), `skipped` and `quarantined`. `errors` counts those of `failed` that are ERROR, `flaky` those of
-    `passed` that needed another attempt, `unchanged` those of `skipped` that were left out as unchanged.
+    `passed` that needed another attempt, `unchanged` those of `skipped` that were left out as unchanged,
+    `narrowed` those of all of which only a part was run.
 
-    `is_partial`: some projects were left out: unchanged, deselected, run by another shard, or not reached.
+    `is_partial`: some projects were left out, in whole or in part: unchanged, deselected, run by another shard, or not reached.
     `other_failures` counts tests beside the golden projects; `problems` say why the harness could not do its job.
     """
 
@@ -61,6 +62,7 @@ class RunVerdict(Shape):
     quarantined: Count = field(default=0, metadata=form(key="quarantined_count", about="Not passed, but quarantined."))
     flaky: Count = field(default=0, metadata=form(key="flaky_count", about="Passed, but not on the first attempt."))
     unchanged: Count = field(default=0, metadata=form(key="unchanged_count", about="Skipped because unchanged."))
+    narrowed: Count = field(default=0, metadata=form(key="narrowed_count", about="Run in part: --golden-changed."))
     deselected: Count = field(default=0, metadata=form(key="deselected_count"))
     other_shards: Count = field(default=0, metadata=form(key="other_shards_count", about="Run by another shard."))
     not_run: Count = field(default=0, metadata=form(key="not_run_count", about="Selected, but not reached."))
@@ -96,6 +98,7 @@ class RunVerdict(Shape):
         """The status, and what was left out: `PASSED (partial: 2 deselected)`."""
         counts = {
             "unchanged": self.unchanged,
+            "run in part": self.narrowed,
             "deselected": self.deselected,
             "in other shards": self.other_shards,
             "not run": self.not_run,
@@ -191,7 +194,7 @@ def judge_run(
         other_failures=other_failures,
         problems=(*problems, *_explain_exit(exit_status, has_cause=has_cause)),
     )
-    is_partial = bool(left_out or other_shards or not_run or verdict.unchanged)
+    is_partial = bool(left_out or other_shards or not_run or verdict.unchanged or verdict.narrowed)
     if is_running:
         return replace(verdict, is_partial=is_partial)
     status = RunStatus.INTERRUPTED if is_interrupted else _find_status(verdict, exit_status)
@@ -327,6 +330,7 @@ def _count(results: Sequence[GoldenProjectResult], fails: Callable[[GoldenProjec
         quarantined=quarantined,
         flaky=sum(result.is_flaky for result in passing),
         unchanged=sum(result.is_left_out_as_unchanged for result in results),
+        narrowed=sum(result.is_narrowed for result in results),
     )
 
 

@@ -28,7 +28,7 @@ _NEVER_RAN = frozenset({ReasonKind.NEED_NOT_PASSED, ReasonKind.SKIP_IF_MISSING, 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\U000e0000-\U000e007f]"
 )
-_MOST_DIFFERENCES_ACCEPTED, _MOST_NAMED = 10, 50
+_MOST_DIFFERENCES_ACCEPTED, _MOST_NAMED, _FEW_NAMED = 10, 50, 2
 _WIDTH = max(len(change) for change in OutputChange)
 _MOST_NEEDS_NAMED = 5
 _MOST_REASONS_IN_LINE = 50
@@ -160,7 +160,9 @@ def short_reason(result: GoldenProjectResult) -> str:
         return f"quarantined, {result.quarantined}"
     if result.status is not ResultStatus.PASSED:
         return summarize_reasons(result)
-    return f"flaky: passed on attempt {result.attempts}" if result.is_flaky else ""
+    flaky = f"flaky: passed on attempt {result.attempts}" if result.is_flaky else ""
+    left_out = f"only a part was run, without {name_some(result.left_out, _FEW_NAMED)}" if result.left_out else ""
+    return "; ".join(filter(None, (flaky, left_out)))
 
 
 def note_unchecked_needs(unchecked: Mapping[str, Sequence[str]]) -> str | None:

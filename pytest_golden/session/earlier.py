@@ -53,6 +53,11 @@ class EarlierRuns:
         """What judges durations."""
         return self._read_slowdowns()
 
+    @property
+    def narrowed(self) -> Mapping[str, tuple[str, ...]]:
+        """The projects of which only what comes after these changed files runs."""
+        return {} if self.selection is None else self.selection.narrowed
+
     def find_left_out(self, project: GoldenProjectConfig) -> GoldenProjectResult | None:
         """Return the result of a project that is left out as unchanged, or None for one that runs."""
         return None if self.selection is None else self.selection.make_result(project)

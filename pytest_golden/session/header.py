@@ -115,6 +115,8 @@ def describe_selection(selection: Selection | None, *, in_full: bool) -> Iterato
         yield make_visible(f"golden: no project is left out as unchanged since {selection.ref}{at}{why}")
     if in_full:
         yield from (make_visible(f"  {name} runs: {why}") for name, why in selection.why.items())
+    elif selection.narrowed:
+        yield from (make_visible(f"  {name}: {selection.why[name]}") for name in selection.narrowed)
     if selection.forewarnings:
         yield "golden: earlier changes of the same files broke:"
         yield from (make_visible(f"  {line}") for line in selection.forewarnings)

@@ -114,6 +114,8 @@ def _find_selection(session: GoldenSession, store: Store | None, hide: Hide) -> 
         tuple(_list_products(session, store)),
         tuple(_list_judging(config, folders)),
         reads=settings.reads,
+        # A worker of a fleet compares by itself, and what a narrowed run did not write must stay accepted.
+        narrows=settings.gateway is None and not settings.update,
     )
     selection = select_changed(question, store)
     if store is None or selection.commit is None or settings.learning == "off":

@@ -350,6 +350,8 @@ class FloorCheck:
         reasons = {name: "deselected" for name in self._recorder.deselected if name not in elsewhere}
         is_excused = self._holds_since_base()
         for result in self._recorder.results:
+            if result.is_narrowed and not is_excused:
+                reasons[result.name] = "only what comes after its changed files was run"
             if result.status is not ResultStatus.SKIPPED or result.is_regression:
                 continue
             if not (is_excused and result.is_left_out_as_unchanged):

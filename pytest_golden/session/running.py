@@ -143,6 +143,7 @@ class GoldenExecution:
                 further_judge=self._ask_judges,
                 baselines=baselines,
                 slowdowns=self._earlier.slowdowns,
+                narrowed=self._earlier.narrowed,
             )
             self._gateway.call("freeze", self._session.declared.projects.values())
             baselines.pin()

@@ -229,7 +229,7 @@ gate_results = sa.Table(
     *_required(sa.Integer, "attempts", "pass_streak"),
     *_optional(sa.Integer, "exit_code"),
     *_required(sa.Float, "execution_time_seconds"),
-    *_required(sa.Boolean, "is_flaky", "is_regression"),
+    *_required(sa.Boolean, "is_flaky", "is_regression", "is_narrowed"),
     *_required(sa.BigInteger, "created_at"),
     *_optional(sa.BigInteger, "learned_at"),
     *_required(sa.JSON, "result"),

@@ -37,7 +37,16 @@ def _run(result: PastResult, run_id: str) -> dict[str, Any]:
 
 def keep(store: Store, project: str, results: Sequence[PastResult]) -> None:
     """Put results, given newest first, into the store; each belongs to a run of its own."""
-    plain = ("status", "exit_code", "execution_time_seconds", "attempts", "is_flaky", "is_regression", "pass_streak")
+    plain = (
+        "status",
+        "exit_code",
+        "execution_time_seconds",
+        "attempts",
+        "is_flaky",
+        "is_regression",
+        "is_narrowed",
+        "pass_streak",
+    )
     rows = []
     for number, result in enumerate(reversed(results)):
         own = {name: getattr(result, name) for name in plain}

@@ -150,6 +150,7 @@ class GateHistory:
                     "execution_time_seconds": 1.5,
                     "attempts": 1,
                     "is_flaky": False,
+                    "is_narrowed": False,
                     "is_regression": status in {"FAILED", "ERROR"},
                     "pass_streak": 0,
                     "declaration_digest": "0" * 32,

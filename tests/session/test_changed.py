@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import statistics
 import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.history.past_store import read_medians
 from pytest_golden.history.unchanged import Question, select_changed
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.storage.store import Store
+from tests.gateway.runners.conftest import needs
 from tests.repository import git
 
 if TYPE_CHECKING:
@@ -52,12 +55,14 @@ def ran(workspace: Workspace, *arguments: str) -> list[str]:
     return [name for name, status in statuses(workspace, *arguments).items() if status == "PASSED"]
 
 
-def why(workspace: Workspace, ref: str = "main", *, reads: bool = False) -> dict[str, str]:
+def why(workspace: Workspace, ref: str = "main", *, reads: bool = False, narrows: bool = False) -> dict[str, str]:
     """Say why each project would run in a gate with `--golden-changed`, which would leave out all others."""
     path = workspace.path / "golden_projects.yaml"
     database = workspace.path / ".golden" / "golden.db"
     own = tuple(database.with_name(f"{database.name}{ending}") for ending in ("", "-wal", "-shm"))
-    question = Question(ref, load_manifest(path), redact, own, (workspace.path / "conftest.py",), reads=reads)
+    question = Question(
+        ref, load_manifest(path), redact, own, (workspace.path / "conftest.py",), reads=reads, narrows=narrows
+    )
     with Store.open(database) as store:
         return dict(select_changed(question, store).why)
 
@@ -531,3 +536,105 @@ def test_project_of_the_whole_repository_runs_only_for_what_it_reads(workspace: 
     (workspace.path / "sql" / "b.sql").unlink()
     (workspace.path / "sql" / "a.sql").write_text("2\n")
     assert why(workspace, "HEAD", reads=True) == {"all": "sql/a.sql changed"}
+
+
+SHOP = {
+    "dbt_project.yml": "name: shop\nversion: '1.0'\nprofile: shop\nseed-paths: [seeds]\nmodel-paths: [models]\n",
+    "profiles.yml": "shop:\n  target: gate\n  outputs:\n    gate: {type: duckdb, path: shop.duckdb}\n",
+    "seeds/orders.csv": "id,amount\n1,10\n2,20\n",
+    "models/clean.sql": "select id, amount from {{ ref('orders') }}\n",
+    "models/total.sql": "select sum(amount) as total from {{ ref('clean') }}\n",
+    "models/other.sql": "select count(*) as n from {{ ref('orders') }}\n",
+    "models/schema.yml": "models:\n  - name: other\n",
+}
+
+
+@pytest.mark.dbt
+@needs("dbt")
+@needs("duckdb")
+class TestDbt:
+    @pytest.fixture
+    def shop(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+        """A dbt project whose models were accepted, and passed, at the commit that `main` is."""
+        monkeypatch.delenv("CI", raising=False)
+        for path, content in SHOP.items():
+            file = workspace.path / "shop" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+        workspace.declare(
+            {"name": "shop", "path": "shop/dbt_project.yml", "depends_on": ["shop/**"], "outputs": [{"dbt": "*"}]}
+        )
+        begin(workspace)
+        assert workspace.run_apart("--golden-update").ret == 0
+        commit(workspace.path, "baselines")
+        assert workspace.run_apart("--golden-reads").ret == 0
+        return workspace
+
+    def test_only_what_comes_after_a_changed_model_is_run_and_judged(self, shop: Workspace, recorded: Recorded) -> None:
+        model = shop.path / "shop" / "models" / "clean.sql"
+        model.write_text("-- the same\n" + model.read_text())
+        result = shop.run_apart("--golden-changed=main", "--golden-reads", "--golden-json=../report.json")
+        assert result.ret == 0
+        result.stdout.fnmatch_lines(
+            [
+                "*shop: only what comes after models/clean.sql has to run",
+                "PASSED * only a part was run, without dbt/other.parquet; *",
+                "golden: PASSED (partial: 1 run in part): 1 passed",
+            ]
+        )
+        (told,) = json.loads((shop.path.parent / "report.json").read_text())["results"]
+        assert (told["narrowed_to"], told["left_out"]) == (["models/clean.sql"], ["dbt/other.parquet"])
+        assert {step["content"] for step in told["steps"]} == {
+            "seed.shop.orders",
+            "model.shop.clean",
+            "model.shop.total",
+        }
+        # What it read is not all that the project reads, and how long it took is not how long the project takes.
+        assert told["trajectory"]["metadata"]["reads_inside"] is None
+        assert [past.is_narrowed for past in recorded.past("shop")] == [True, False, False]
+        with Store.open(recorded.path) as store, store.read() as connection:
+            assert read_medians(connection, ["shop"]) == {
+                "shop": statistics.median(past.execution_time_seconds for past in recorded.past("shop")[1:])
+            }
+        assert why(shop, narrows=True) == {"shop": "only what comes after models/clean.sql has to run"}
+        # It passed with this edit, so only the next one has to be looked at; main still has neither.
+        commit(shop.path)
+        assert why(shop, "HEAD", narrows=True) == {}
+        model.write_text("select id, amount + 1 as amount from {{ ref('orders') }}\n")
+        result = shop.run_apart("--golden-changed=main", "-n2")
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["FAILED: dbt/clean.parquet differs *", "also: dbt/total.parquet differs *"])
+        result.stdout.no_fnmatch_line("*other*")
+        # After a failure all of it runs.
+        assert why(shop, "HEAD", narrows=True) == {"shop": "its last run was FAILED"}
+
+    def test_whatever_may_reach_more_runs_all_of_it(self, shop: Workspace) -> None:
+        folder = shop.path / "shop"
+        for path in ("models/schema.yml", "dbt_project.yml", "models/notes.txt"):
+            (folder / "models" / "other.sql").write_text("-- changed\n" + SHOP["models/other.sql"])
+            (folder / path).write_text(SHOP.get(path, "") + "\n")
+            assert why(shop, narrows=True) == {"shop": f"shop/{path} changed"}
+            git(shop.path, "checkout", "-q", ".")
+            git(shop.path, "clean", "-fdq")
+        (folder / "models" / "other.sql").unlink()
+        assert why(shop, narrows=True) == {"shop": "shop/models/other.sql changed"}
+        # A model that a change switches off is missing, and not left out.
+        (folder / "models" / "other.sql").write_text("{{ config(enabled=false) }} select 1")
+        result = shop.run_apart("--golden-changed=main")
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["FAILED: dbt/other.parquet has a baseline, and this run did not write it"])
+
+    def test_a_part_that_was_run_since_a_later_commit_is_a_hole_in_the_floor(self, shop: Workspace) -> None:
+        model = shop.path / "shop" / "models" / "other.sql"
+        model.write_text("-- changed\n" + model.read_text())
+        assert shop.run_apart("--golden-changed=main", "--golden-base=main").ret == 0
+        git(shop.path, "checkout", "-q", "-b", "work")
+        commit(shop.path)
+        model.write_text("-- again\n" + model.read_text())
+        result = shop.run_apart("--golden-changed=HEAD", "--golden-base=main")
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["shop: was not run: only what comes after its changed files was run"])
+        # What is accepted is never a part.
+        result = shop.run_apart("--golden-changed=HEAD", "--golden-update")
+        assert result.ret == 0
+        result.stdout.no_fnmatch_line("*only what comes after*")

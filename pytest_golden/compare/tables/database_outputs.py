@@ -19,7 +19,7 @@ from pytest_golden.compare.tables.database_files import (
     find_kind,
     list_names,
 )
-from pytest_golden.compare.tables.dbt_models import read_models
+from pytest_golden.compare.tables.dbt_models import find_left_out, read_models
 from pytest_golden.compare.tables.delta_tables import export_delta, list_delta_tables
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.unexpected import is_named, is_table_named
@@ -43,13 +43,14 @@ _KEPT = " !#$&'()+,-.;=@[]^_`{}~"
 class Exports:
     """What was read: files by their paths, the keys that dbt or SQLMesh knows, and what is wrong with the entries at these positions.
 
-    `upstream` are the paths of what a model is made of.
+    `upstream` are the paths of what a model is made of. `left_out` are those of what a narrowed run left out.
     """
 
     files: dict[str, Path] = field(default_factory=dict)
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
     mismatches: list[tuple[int, Mismatch]] = field(default_factory=list)
     upstream: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     def add_to(self, written: WrittenFiles) -> WrittenFiles:
         """Return what the run wrote with the tables as files."""
@@ -67,7 +68,11 @@ class Exports:
 
 
 def export_outputs(
-    outputs: Sequence[DeclaredOutput], written: WrittenFiles, folder: Path, environ: Mapping[str, str] = os.environ
+    outputs: Sequence[DeclaredOutput],
+    written: WrittenFiles,
+    folder: Path,
+    environ: Mapping[str, str] = os.environ,
+    changed: Sequence[str] = (),
 ) -> Exports:
     """Read all tables that the entries name into files of a folder.
 
@@ -76,6 +81,7 @@ def export_outputs(
         written: what the run wrote; a database that it did not write is no output of it.
         folder: an empty folder for the files.
         environ: where the URLs of databases are.
+        changed: the changed files to which the run was narrowed; if there are any, what it left out is no mismatch.
 
     Raises:
         GoldenError: DuckDB cannot be used.
@@ -91,7 +97,7 @@ def export_outputs(
         _export_file(exports, database, some, written, folder)
     of_dbt = [(position, entry) for position, entry in placed if entry.dbt]
     if of_dbt:
-        _export_dbt(exports, of_dbt, written, folder)
+        _export_dbt(exports, of_dbt, written, folder, changed)
     for url in dict.fromkeys(entry.database for _, entry in placed if entry.database):
         some = [(position, entry) for position, entry in placed if entry.database == url]
         _export_postgresql(exports, url, some, folder, environ)
@@ -207,10 +213,14 @@ def name_file(table: str) -> str:
 
 
 def _export_dbt(
-    exports: Exports, placed: Sequence[tuple[int, DeclaredOutput]], written: WrittenFiles, folder: Path
+    exports: Exports,
+    placed: Sequence[tuple[int, DeclaredOutput]],
+    written: WrittenFiles,
+    folder: Path,
+    changed: Sequence[str],
 ) -> None:
     try:
-        chosen = _choose_models(exports, placed, written)
+        chosen = _choose_models(exports, placed, written, changed)
         files = _find_files({model.database for model in chosen}, written)
         for database, place in files.items():
             some = {f"{model.schema}.{model.relation}".lower(): model for model in chosen if model.database == database}
@@ -236,7 +246,7 @@ def _take_models(exports: Exports, models: Mapping[str, DbtModel], tables: Itera
 
 
 def _choose_models(
-    exports: Exports, placed: Sequence[tuple[int, DeclaredOutput]], written: WrittenFiles
+    exports: Exports, placed: Sequence[tuple[int, DeclaredOutput]], written: WrittenFiles, changed: Sequence[str]
 ) -> list[DbtModel]:
     manifests = [
         path for path in written.paths if path == "target/manifest.json" or path.endswith("/target/manifest.json")
@@ -244,7 +254,8 @@ def _choose_models(
     if len(manifests) != 1:
         told = "this run wrote no target/manifest.json" if not manifests else f"this run wrote {', '.join(manifests)}"
         raise DatabaseError(told)
-    adapter, models = read_models(written.locate(manifests[0]))
+    manifest = written.locate(manifests[0])
+    adapter, models = read_models(manifest)
     if adapter != "duckdb":
         raise DatabaseError(
             f"they are in {adapter}, and only DuckDB is read this way; name its tables with `database:`"
@@ -256,7 +267,12 @@ def _choose_models(
                 f"no model of dbt matches {asked}; there are {', '.join(list_names([model.name for model in models]))}"
             )
             exports.mismatches.append((position, Mismatch(ReasonKind.OUTPUT_MISSING, told)))
-    return [model for model in models if any(model.is_named(entry) for _, entry in placed)]
+    chosen = [model for model in models if any(model.is_named(entry) for _, entry in placed)]
+    if not changed:
+        return chosen
+    left_out = find_left_out(manifest, manifest.with_name("run_results.json"), changed)
+    exports.left_out = tuple(f"dbt/{name_file(model.name)}" for model in chosen if model.name in left_out)
+    return [model for model in chosen if model.name not in left_out]
 
 
 def _find_files(databases: Iterable[str], written: WrittenFiles) -> dict[str, str]:

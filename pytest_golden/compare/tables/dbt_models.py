@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_golden.compare.tables.database_files import DatabaseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_golden.manifest.model import DeclaredOutput
@@ -67,6 +67,36 @@ def read_models(manifest: Path) -> tuple[str, tuple[DbtModel, ...]]:
     return str(adapter), tuple(sorted(models, key=lambda model: model.name))
 
 
+def find_left_out(manifest: Path, results: Path, changed: Collection[str]) -> frozenset[str]:
+    """Return the names of the models that a run did not build and that none of the changed files reaches.
+
+    Args:
+        manifest: dbt's manifest.json.
+        results: its run_results.json.
+        changed: paths relative to the project's folder.
+
+    Raises:
+        DatabaseError: one of them cannot be read.
+    """
+    try:
+        document = json.loads(manifest.read_bytes())
+        nodes, own = document["nodes"], document["metadata"]["project_name"]
+        done = {result["unique_id"] for result in json.loads(results.read_bytes())["results"]}
+        origins = {
+            unique_id
+            for unique_id, node in nodes.items()
+            if node["package_name"] == own and node["original_file_path"] in changed
+        }
+        found = {True: set[str](), False: set[str]()}
+        for unique_id, node in nodes.items():
+            if _has_relation(node):
+                is_out = unique_id not in done and origins.isdisjoint({unique_id, *_find_above(nodes, unique_id)})
+                found[is_out].add(node["name"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DatabaseError(f"are in no files of dbt that can be read: {type(error).__name__}") from None
+    return frozenset(found[True] - found[False])
+
+
 def _has_relation(node: Mapping[str, Any]) -> bool:
     return node["resource_type"] in _KINDS and node["config"].get("materialized") != "ephemeral"
 
@@ -79,6 +109,12 @@ def _make_model(node: Mapping[str, Any], tested: list[tuple[str, ...]]) -> DbtMo
 
 
 def _find_upstream(nodes: Mapping[str, Any], unique_id: str) -> tuple[str, ...]:
+    above = (nodes[one] for one in _find_above(nodes, unique_id) if one in nodes)
+    return tuple(sorted(node["name"] for node in above if node["resource_type"] in _KINDS))
+
+
+def _find_above(nodes: Mapping[str, Any], unique_id: str) -> set[str]:
+    """Return the ids of all that a node is made of, directly or not."""
     seen: set[str] = set()
     left = [unique_id]
     while left:
@@ -86,7 +122,7 @@ def _find_upstream(nodes: Mapping[str, Any], unique_id: str) -> tuple[str, ...]:
         new = set(told.get("nodes") or ()) - seen
         seen |= new
         left += new
-    return tuple(sorted(nodes[one]["name"] for one in seen if one in nodes and nodes[one]["resource_type"] in _KINDS))
+    return seen
 
 
 def _choose_key(node: Mapping[str, Any], tested: list[tuple[str, ...]]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pytest_golden.gateway.content import read_shebang
 from pytest_golden.gateway.model import Problem, RunnerCommand
 from pytest_golden.gateway.runners.runner import (
+    PipelineFile,
     Runner,
     RunnerError,
     explain_closed,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from pytest_golden.gateway.runners.runner import PipelineFile
+    from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.trajectory.readers.model import StepReader
 
 _NO_ENGINES = frozenset({"choice", "runner"})
@@ -165,6 +166,22 @@ def find_runner(pipeline: PipelineFile) -> Runner:
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
         raise RunnerError(Problem.RUNNER_UNKNOWN, pipeline, f"no runner is called {name!r}: {hint}")
     return runners[name]
+
+
+def find_narrowing(project: GoldenProjectConfig, workspace_root: Path) -> tuple[str, ...]:
+    """Return the suffixes of the files of which a change reaches only a part of a project (`Runner.narrowed_by`); none if all must run.
+
+    What is judged must be tables that the engine itself tells apart.
+    """
+    is_plain = project.command is None and project.expected_outcome == "success" and not project.needs
+    if not is_plain or not all(output.dbt for output in project.outputs):
+        return ()
+    file = workspace_root / project.path
+    pipeline = PipelineFile(project, file, file.parent, "", "")
+    try:
+        return find_runner(pipeline).narrowed_by if file.is_file() else ()
+    except RunnerError:
+        return ()
 
 
 def _recognise(pipeline: PipelineFile) -> Runner:

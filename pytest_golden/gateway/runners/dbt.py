@@ -135,5 +135,6 @@ RUNNERS = (
         find_folder=_find_folder,
         list_packages=list_local_packages,
         distributions=("dbt-core", "dbt-"),
+        narrowed_by=(".sql", ".csv", ".py"),
     ),
 )

@@ -4,12 +4,17 @@ dbt ends with 0 when no node matched its selection. `--warn-error-options` catch
 (NoNodesForSelectionCriteria), but not an `--exclude` that leaves nothing or a project whose models are all disabled:
 "Nothing to do" is no warning. So the result itself is looked at.
 
+With `GOLDEN_CHANGED_FILES`, a JSON list of paths below the project's folder, it builds only what comes after the nodes of these files,
+and what that is made of. If one of them is not the file of a node, such as a macro, everything is built.
+
 A script of its own: it runs where this package may be missing, and needs the standard library and dbt only.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 from importlib import import_module
 
@@ -21,12 +26,45 @@ NOTHING_DONE = (
     "dbt ended without an error and without running anything: no node matched the selection, or none is enabled. "
     "A golden project that does nothing proves nothing: correct --select and --exclude."
 )
+CHANGED_FILES = "GOLDEN_CHANGED_FILES"
+# These choose nodes themselves, or make more than a build of what is chosen.
+_CHOOSING = re.compile(
+    r"(-s|--select|-m|--models?|--exclude|--selector|--resource-types?|--exclude-resource-types?|--indirect-selection|--defer|--empty|--sample)(=|$)"
+)
+# What stands for itself where dbt selects by a path.
+_PLAIN_PATH = re.compile(r"[\w./-]+")
+
+
+def narrow(runner: type, arguments: list[str], changed: list[str]) -> tuple[object, list[str]]:
+    """Return dbt's manifest and further arguments that select what comes after the changed files; None and no arguments for everything."""
+    if (
+        arguments[:1] != ["build"]
+        or any(map(_CHOOSING.match, arguments))
+        or not all(map(_PLAIN_PATH.fullmatch, changed))
+    ):
+        return None, []
+    answer = runner().invoke(["parse", *arguments[1:]])
+    if not answer.success:
+        return None, []
+    manifest = answer.result
+    own = manifest.metadata.project_name
+    files = {node.original_file_path for node in manifest.nodes.values() if node.package_name == own}
+    missing = sorted(set(changed) - files)
+    if missing:
+        print(f"golden: everything is built, since {missing[0]} may change any model", flush=True)
+        return None, []
+    # `@`: the nodes, what comes after them, and all that this is made of. Tests count as what comes after.
+    return manifest, ["--indirect-selection", "cautious", "--select", *(f"@path:{path}" for path in changed)]
 
 
 def main() -> int:
     """Run dbt with this script's arguments and return the exit code, by dbt's own meaning of 0, 1 and 2."""
     sys.argv[0] = "dbt"
-    answer = import_module("dbt.cli.main").dbtRunner().invoke(sys.argv[1:])
+    arguments = sys.argv[1:]
+    runner = import_module("dbt.cli.main").dbtRunner
+    changed = json.loads(os.environ.pop(CHANGED_FILES, "[]"))
+    manifest, selecting = narrow(runner, arguments, changed) if changed else (None, [])
+    answer = runner(manifest=manifest).invoke([*arguments, *selecting])
     if answer.exception is not None:
         # dbt prints every error but those about its own command line.
         if type(answer.exception).__name__ == "DbtUsageException":

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from pytest_golden.manifest.model import GoldenProjectConfig
 
+#: The variable with the files that have changed, a JSON list of paths relative to the folder of the pipeline's file.
+CHANGED_FILES = "GOLDEN_CHANGED_FILES"
 _PROBE_SECONDS = 60
 _BEGINNING_BYTES = 1 << 20
 _SYSTEM_PACKAGES = re.compile(r"^include-system-site-packages\s*=\s*true", re.MULTILINE | re.IGNORECASE)
@@ -65,6 +67,8 @@ class Runner:
     from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines.
     `golden doctor` shows the versions of `distributions`; a name that ends in `-` stands for all that begin so. `keep_tables` are the
     variables with which it puts tables into a file that a project keeps in memory, where nobody could compare them.
+    `narrowed_by` are the suffixes of its files of which a change reaches only what comes after them: if nothing else changed, it
+    is told these files (`CHANGED_FILES`), and need not run the rest.
     """
 
     name: str
@@ -85,6 +89,7 @@ class Runner:
     list_packages: Callable[[Path], tuple[Path, ...]] = lambda _: ()
     distributions: tuple[str, ...] = ()
     keep_tables: Mapping[str, str] = field(default_factory=dict)
+    narrowed_by: tuple[str, ...] = ()
 
 
 class RunnerError(ProjectUnusableError):

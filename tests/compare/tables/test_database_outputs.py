@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_golden.compare.tables.database_files import DatabaseError
 from pytest_golden.compare.tables.database_outputs import name_file
-from pytest_golden.compare.tables.dbt_models import read_models
+from pytest_golden.compare.tables.dbt_models import find_left_out, read_models
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression.model import ResultStatus
 from pytest_golden.regression.unexpected import names_output
@@ -169,7 +170,7 @@ def unique(model: str, column: str, **more: Any) -> dict[str, Any]:
 def write_dbt(folder: Path, *nodes: dict[str, Any], adapter: str = "duckdb") -> Path:
     file = folder / "manifest.json"
     keyed = {f"{one['resource_type']}.shop.{one['name']}": one for one in nodes}
-    file.write_text(json.dumps({"metadata": {"adapter_type": adapter}, "nodes": keyed}))
+    file.write_text(json.dumps({"metadata": {"adapter_type": adapter, "project_name": "shop"}, "nodes": keyed}))
     return file
 
 
@@ -208,6 +209,25 @@ def test_keys_come_from_configuration_contract_and_tests(tmp_path: Path) -> None
         "combined": ("a", "b"),
         "conditional": (),
     }
+
+
+def test_a_narrowed_run_may_leave_out_only_what_no_changed_file_reaches(tmp_path: Path) -> None:
+    def made(name: str, *parents: str, kind: str = "model", package: str = "shop") -> dict[str, Any]:
+        of_file = {"package_name": package, "original_file_path": f"models/{name}.sql"}
+        return node(name, kind, depends_on={"nodes": [f"model.shop.{one}" for one in parents]}, **of_file)
+
+    nodes = (made("raw"), made("clean", "raw"), made("report", "clean"), made("other"), made("done"))
+    file = write_dbt(tmp_path, *nodes, made("other_test", "other", kind="test"), made("twin", package="dbt_utils"))
+    results = tmp_path / "run_results.json"
+    results.write_text(json.dumps({"results": [{"unique_id": f"model.shop.{name}"} for name in ("done", "raw")]}))
+    assert find_left_out(file, results, ["models/clean.sql"]) == {"other", "twin"}
+    # A file of the same name in another package is another one.
+    assert find_left_out(file, results, ["models/twin.sql"]) == {"other", "twin", "clean", "report"}
+    assert find_left_out(file, results, ["models/raw.sql", "models/other.sql"]) == {"twin"}
+    for broken in ("", "[]", '{"results": [3]}', '{"results": null}'):
+        results.write_text(broken)
+        with pytest.raises(DatabaseError, match="no files of dbt that can be read"):
+            find_left_out(file, results, ["models/clean.sql"])
 
 
 def test_models_of_dbt_are_outputs_with_their_keys(workspace: Workspace, tmp_path: Path) -> None:

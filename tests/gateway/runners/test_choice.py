@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_golden.gateway import runners
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners.choice import find_runner_command
+from pytest_golden.gateway.runners.choice import find_narrowing, find_runner_command
 from pytest_golden.gateway.runners.runner import RunnerError
+from pytest_golden.manifest.model import DeclaredOutput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,3 +207,26 @@ def test_an_engine_that_is_missing_is_told_with_what_to_install(
     make_pipeline: MakePipeline, path: str, content: str, told: str
 ) -> None:
     assert told in str(refusal(make_pipeline, path, content, path_variable="/nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("path", "keys", "is_narrowed"),
+    [
+        ("dbt_project.yml", {}, True),
+        ("dbt_project.yml", {"args": ("--target", "ci"), "outputs": (DeclaredOutput(dbt=("*",)),)}, True),
+        # What is judged beside the models would be incomplete.
+        ("dbt_project.yml", {"outputs": (DeclaredOutput(dbt=("*",)), DeclaredOutput("report.csv"))}, False),
+        ("dbt_project.yml", {"expected_outcome": "exit_code:1"}, False),
+        ("dbt_project.yml", {"needs": ("raw",)}, False),
+        ("dbt_project.yml", {"command": ("dbt", "run")}, False),
+        ("dbt_project.yml", {"runner": "nobody"}, False),
+        ("etl.py", {}, False),
+    ],
+)
+def test_only_models_of_dbt_can_be_run_in_part(
+    make_pipeline: MakePipeline, path: str, keys: dict[str, Any], is_narrowed: bool
+) -> None:
+    pipeline = make_pipeline(path, **keys)
+    assert find_narrowing(pipeline.config, pipeline.project_dir) == ((".sql", ".csv", ".py") if is_narrowed else ())
+    pipeline.file.unlink()
+    assert find_narrowing(pipeline.config, pipeline.project_dir) == ()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gateway.runners.choice import find_runner_command
-from pytest_golden.gateway.runners.runner import RunnerError
+from pytest_golden.gateway.runners.runner import CHANGED_FILES, RunnerError
 from tests.gateway.runners.conftest import needs
 
 if TYPE_CHECKING:
@@ -26,6 +27,14 @@ PROJECT = {
     "models/revenue.sql": "select sum(amount) as revenue from {{ ref('orders') }}\n",
     "models/schema.yml": "models:\n  - name: revenue\n    columns:\n      - name: revenue\n        data_tests: [not_null]\n",
 }
+
+MORE = {
+    "models/count_of_orders.sql": "select count(*) as n from {{ ref('orders') }}",
+    "models/average.sql": "select avg(amount) as a from {{ ref('orders') }}",
+    "tests/as_many.sql": "select * from {{ ref('revenue') }}, {{ ref('count_of_orders') }} where n > revenue",
+    "macros/half.sql": "{% macro half(x) %}{{ x }} / 2{% endmacro %}",
+}
+EVERYTHING = {"orders", "revenue", "average", "count_of_orders", "not_null_revenue_revenue", "as_many"}
 
 
 @pytest.fixture
@@ -108,3 +117,29 @@ class TestRealDbt:
         ended = run(shop(make_pipeline, "--bogus"))
         assert ended.returncode == 2
         assert "--bogus" in ended.stderr
+
+    @pytest.mark.parametrize(
+        ("changed", "args", "built"),
+        [
+            # A test of two models needs both, whichever of them has changed.
+            ("revenue.sql", (), {"orders", "revenue", "count_of_orders", "not_null_revenue_revenue", "as_many"}),
+            ("average.sql", (), {"orders", "average"}),
+            ("half.sql", (), EVERYTHING),
+            ("odd name.sql", (), EVERYTHING),
+            ("average.sql", ("--select", "orders"), {"orders"}),
+        ],
+    )
+    def test_only_what_comes_after_changed_files_is_built_with_all_that_it_is_made_of(
+        self, make_pipeline: MakePipeline, run: Run, changed: str, args: tuple[str, ...], built: set[str]
+    ) -> None:
+        for path, content in MORE.items():
+            make_pipeline(f"shop/{path}", content)
+        pipeline = shop(make_pipeline, *args)
+        folder = "macros" if changed == "half.sql" else "models"
+        ended = run(pipeline, {CHANGED_FILES: json.dumps([f"{folder}/{changed}"])})
+        assert ended.returncode == 0, ended.stdout
+        results = json.loads((pipeline.file.parent / "target" / "run_results.json").read_text())["results"]
+        assert {result["unique_id"].split(".")[2] for result in results} == built
+        assert ("everything is built, since macros/half.sql may change any model" in ended.stdout) == (
+            changed == "half.sql"
+        )
