@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gateway.runners.choice import find_narrowing
 from pytest_golden.history import unchanged_tree
@@ -139,7 +140,7 @@ def select_changed(question: Question, store: Store | None) -> Selection:
     narrowed: dict[str, tuple[str, ...]] = {}
     for project in manifest.projects if question.narrows else ():
         if reasons[project.name] is not None:
-            rest, files = find_narrowed(project, places[project.name], tree, present, past.get(project.name), folder)
+            rest, files = find_narrowed(project, places[project.name], tree, present, past.get(project.name), manifest)
             if files:
                 narrowed |= {} if rest else {project.name: files}
                 reasons[project.name] = rest or _tell_narrowed(files)
@@ -292,23 +293,24 @@ def find_narrowed(
     tree: Tree,
     present: Present,
     last: LastResult | None,
-    workspace_root: Path,
+    manifest: Manifest,
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Return why all of a project has to run, and the changed files to which its runner could narrow the run but for that."""
-    suffixes = find_narrowing(project, workspace_root)
+    """Return why all of a project has to run, and the changed files to which its runner could narrow the run but for that.
+
+    A baseline that was accepted anew is one of them, relative to the project's baselines: `dbt/orders.parquet`.
+    """
+    suffixes = find_narrowing(project, manifest.workspace_root)
     if not suffixes:
         return None, ()
-    home = f"{os.path.realpath((workspace_root / project.path).parent)}/"
+    baselines = find_baselines_folder(manifest.path, manifest.workspace_root) / project.name
+    folder = (manifest.workspace_root / project.path).parent
+    homes = ((f"{os.path.realpath(baselines)}/", (".parquet",)), (f"{os.path.realpath(folder)}/", suffixes))
     found: dict[str, None] = {}
 
     def is_narrowing(path: str) -> bool:
         place = f"{tree.root}/{path}"
-        if (
-            not place.startswith(home)
-            or not place.endswith(suffixes)
-            or Path(place).is_symlink()
-            or not Path(place).is_file()
-        ):
+        home = next((home for home, ends in homes if place.startswith(home) and place.endswith(ends)), None)
+        if home is None or Path(place).is_symlink() or not Path(place).is_file():
             return False
         found[place.removeprefix(home)] = None
         return True

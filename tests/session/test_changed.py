@@ -605,6 +605,21 @@ class TestDbt:
         assert result.ret == 1
         result.stdout.fnmatch_lines(["FAILED: dbt/clean.parquet differs *", "also: dbt/total.parquet differs *"])
         result.stdout.no_fnmatch_line("*other*")
+        # What is accepted anew is compared in the part, and nothing of the rest.
+        assert shop.run_apart("--golden-update", "--golden-no-calibrate").ret == 0
+        assert why(shop, narrows=True) == {
+            "shop": "only what comes after dbt/clean.parquet, dbt/total.parquet, models/clean.sql has to run"
+        }
+        commit(shop.path, "accepted")
+        assert why(shop, "HEAD", narrows=True) == {}
+        result = shop.run_apart("--golden-changed=main~2")
+        assert result.ret == 0
+        result.stdout.fnmatch_lines(["PASSED * only a part was run, without dbt/other.parquet; *"])
+        other = shop.path / "golden_baselines" / "shop" / "dbt" / "other.parquet"
+        other.write_bytes((other.parent / "clean.parquet").read_bytes())
+        result = shop.run_apart("--golden-changed=main~2")
+        assert result.ret == 1
+        result.stdout.fnmatch_lines(["FAILED: dbt/other.parquet differs *"])
         # After a failure all of it runs.
         assert why(shop, "HEAD", narrows=True) == {"shop": "its last run was FAILED"}
 

@@ -73,7 +73,7 @@ def find_left_out(manifest: Path, results: Path, changed: Collection[str]) -> fr
     Args:
         manifest: dbt's manifest.json.
         results: its run_results.json.
-        changed: paths relative to the project's folder.
+        changed: paths relative to the project's folder, and `dbt/<name>.parquet` for a model whose baseline changed.
 
     Raises:
         DatabaseError: one of them cannot be read.
@@ -85,7 +85,8 @@ def find_left_out(manifest: Path, results: Path, changed: Collection[str]) -> fr
         origins = {
             unique_id
             for unique_id, node in nodes.items()
-            if node["package_name"] == own and node["original_file_path"] in changed
+            if (node["package_name"] == own and node["original_file_path"] in changed)
+            or f"dbt/{node['name']}.parquet" in changed
         }
         found = {True: set[str](), False: set[str]()}
         for unique_id, node in nodes.items():

@@ -5,7 +5,8 @@ dbt ends with 0 when no node matched its selection. `--warn-error-options` catch
 "Nothing to do" is no warning. So the result itself is looked at.
 
 With `GOLDEN_CHANGED_FILES`, a JSON list of paths below the project's folder, it builds only what comes after the nodes of these files,
-and what that is made of. If one of them is not the file of a node, such as a macro, everything is built.
+and what that is made of. If one of them is not the file of a node, such as a macro, everything is built. `dbt/NAME.parquet` is the baseline of a
+model.
 
 A script of its own: it runs where this package may be missing, and needs the standard library and dbt only.
 """
@@ -48,13 +49,18 @@ def narrow(runner: type, arguments: list[str], changed: list[str]) -> tuple[obje
         return None, []
     manifest = answer.result
     own = manifest.metadata.project_name
-    files = {node.original_file_path for node in manifest.nodes.values() if node.package_name == own}
-    missing = sorted(set(changed) - files)
+    files = {
+        node.original_file_path: f"path:{node.original_file_path}"
+        for node in manifest.nodes.values()
+        if node.package_name == own
+    }
+    files |= {f"dbt/{node.name}.parquet": node.name for node in manifest.nodes.values()}
+    missing = sorted(set(changed) - files.keys())
     if missing:
         print(f"golden: everything is built, since {missing[0]} may change any model", flush=True)
         return None, []
     # `@`: the nodes, what comes after them, and all that this is made of. Tests count as what comes after.
-    return manifest, ["--indirect-selection", "cautious", "--select", *(f"@path:{path}" for path in changed)]
+    return manifest, ["--indirect-selection", "cautious", "--select", *(f"@{files[path]}" for path in changed)]
 
 
 def main() -> int:

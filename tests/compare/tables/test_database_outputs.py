@@ -224,6 +224,8 @@ def test_a_narrowed_run_may_leave_out_only_what_no_changed_file_reaches(tmp_path
     # A file of the same name in another package is another one.
     assert find_left_out(file, results, ["models/twin.sql"]) == {"other", "twin", "clean", "report"}
     assert find_left_out(file, results, ["models/raw.sql", "models/other.sql"]) == {"twin"}
+    # A baseline that was accepted anew is compared.
+    assert find_left_out(file, results, ["models/clean.sql", "dbt/other.parquet"]) == {"twin"}
     for broken in ("", "[]", '{"results": [3]}', '{"results": null}'):
         results.write_text(broken)
         with pytest.raises(DatabaseError, match="no files of dbt that can be read"):

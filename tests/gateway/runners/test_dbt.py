@@ -124,6 +124,8 @@ class TestRealDbt:
             # A test of two models needs both, whichever of them has changed.
             ("revenue.sql", (), {"orders", "revenue", "count_of_orders", "not_null_revenue_revenue", "as_many"}),
             ("average.sql", (), {"orders", "average"}),
+            ("dbt/average.parquet", (), {"orders", "average"}),
+            ("dbt/gone.parquet", (), EVERYTHING),
             ("half.sql", (), EVERYTHING),
             ("odd name.sql", (), EVERYTHING),
             ("average.sql", ("--select", "orders"), {"orders"}),
@@ -135,8 +137,8 @@ class TestRealDbt:
         for path, content in MORE.items():
             make_pipeline(f"shop/{path}", content)
         pipeline = shop(make_pipeline, *args)
-        folder = "macros" if changed == "half.sql" else "models"
-        ended = run(pipeline, {CHANGED_FILES: json.dumps([f"{folder}/{changed}"])})
+        folder = "macros/" if changed == "half.sql" else "" if changed.startswith("dbt/") else "models/"
+        ended = run(pipeline, {CHANGED_FILES: json.dumps([f"{folder}{changed}"])})
         assert ended.returncode == 0, ended.stdout
         results = json.loads((pipeline.file.parent / "target" / "run_results.json").read_text())["results"]
         assert {result["unique_id"].split(".")[2] for result in results} == built
