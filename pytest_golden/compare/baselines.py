@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_golden.errors import BaselineError
+from pytest_golden.gateway.content import lstat_below
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.unexpected import RUN, find_run, names_output
 from pytest_golden.regression.wording import name_some, show_path
@@ -40,7 +42,7 @@ def find_baselines_folder(manifest: Path | None, workspace_root: Path) -> Path:
     return (workspace_root if manifest is None else manifest.parent) / BASELINES_FOLDER
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProjectBaselines:
     """The baselines of one project: those of all lie in `folder`, this project's below its `name`. No symlink leads out."""
 
@@ -58,6 +60,9 @@ class ProjectBaselines:
         Raises:
             OSError: what is there may not be read; its text says why.
         """
+        at = lstat_below(self._real_parent, f"{self.folder.name}/{self.name}/{path}")
+        if at is not None and stat.S_ISREG(at.st_mode):
+            return self._real_root / path
         place = self.root / path
         try:
             place.lstat()
@@ -108,9 +113,13 @@ class ProjectBaselines:
                 message = f"{place} is a symlink, and baselines are only written into real folders"
                 raise OSError(message)
 
-    @property
+    @cached_property
+    def _real_parent(self) -> str:
+        return os.path.realpath(self.folder.parent)
+
+    @cached_property
     def _real_root(self) -> Path:
-        return Path(os.path.realpath(self.folder.parent)) / self.folder.name / self.name
+        return Path(self._real_parent, self.folder.name, self.name)
 
 
 def describe_kind(mode: int) -> str:

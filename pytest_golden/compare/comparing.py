@@ -24,9 +24,9 @@ from pytest_golden.compare.opening import (
     UnreadableError,
     VastError,
     choose_comparison,
+    has_equal_bytes,
     is_archive,
     read_chunks,
-    read_raw_chunks,
     read_size,
 )
 from pytest_golden.compare.showing import NOT_SHOWN, compose, describe_broken, find_first_difference
@@ -318,18 +318,6 @@ def compare_bytes(actual: Content, baseline: Content, *, shown_as: str, redact: 
     place, ours, theirs = found
     message = compose(_write_headline(place, ours, theirs, shown_as), _write_dump(place, ours, theirs, redact))
     return Mismatch(ReasonKind.OUTPUT_DIFFERS, message)
-
-
-def has_equal_bytes(actual: Content, baseline: Content) -> bool:
-    """Tell whether two files hold the same bytes as they lie on the disk.
-
-    Raises:
-        UnreadableError: one of them cannot be read.
-    """
-    if read_size(actual) != read_size(baseline):
-        return False
-    pairs = zip(read_raw_chunks(actual), read_raw_chunks(baseline), strict=False)
-    return all(one == other for one, other in pairs) and read_size(actual) == read_size(baseline)
 
 
 def has_equal_content(actual: Content, baseline: Content) -> bool:

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_golden.compare.documents.compare_documents import parse_json, take_out, write_path_step
-from pytest_golden.compare.documents.document_values import Json, Repeated, is_number, kind_of
+from pytest_golden.compare.documents.document_values import (
+    Equality,
+    Json,
+    Number,
+    Repeated,
+    is_number,
+    is_same,
+    kind_of,
+)
 from pytest_golden.compare.opening import LAST_DIGITS, Movement, UnreadableError, propose_tolerance, read_chunks
 from pytest_golden.compare.showing import cut, show
 from pytest_golden.redaction.rule import MARK
@@ -70,7 +78,7 @@ def _read(content: Content, declared: DeclaredOutput) -> Json:
 
 
 def _compare(one: Json, other: Json, path: str, found: _Differences) -> None:
-    if one == other:
+    if is_same(one, other) or (is_number(one) and is_number(other) and Equality().has_equal_numbers(one, other)):
         return
     if isinstance(one, dict) and isinstance(other, dict):
         for key in (*one, *(key for key in other if key not in one)):
@@ -102,7 +110,7 @@ def _find_share(pairs: list[tuple[Json, Json]]) -> float | None:
     """Return by what share numbers differ at most if they differ in their last digits alone; None for others."""
     most = 0.0
     for one, other in pairs:
-        if not (is_number(one) and is_number(other)) or (isinstance(one, int) and isinstance(other, int)):
+        if not (is_number(one) and is_number(other)) or (_is_whole(one) and _is_whole(other)):
             return None
         left, right = float(one), float(other)
         largest = max(abs(left), abs(right))
@@ -111,6 +119,10 @@ def _find_share(pairs: list[tuple[Json, Json]]) -> float | None:
             return None
         most = max(most, share)
     return most or None
+
+
+def _is_whole(number: Number) -> bool:
+    return number.removeprefix(b"-").isdigit()
 
 
 def _join_names(paths: list[str]) -> Iterator[str]:
@@ -132,6 +144,6 @@ def _describe(path: str, pairs: list[tuple[Json, Json]], redact: Redact) -> str:
 
 def _write(name: str, value: Json, redact: Redact) -> str:
     """Write a value; the name of its member can tell that it is a secret."""
-    told = kind_of(value) if isinstance(value, dict | list) else str(value)
+    told = kind_of(value) if isinstance(value, dict | list) else value.decode() if is_number(value) else str(value)
     probe = json.dumps({name: told}, ensure_ascii=False)
     return show(cut(told, _LONGEST_EXAMPLE)) if redact(probe) == probe else MARK
