@@ -36,11 +36,11 @@ def lstat_below(root: str, relative: str) -> os.stat_result | None:
     path = root
     *folders, name = relative.split("/")
     for folder in folders:
-        path = os.path.join(path, folder)
+        path = f"{path}/{folder}"
         found = lstat_or_none(path)
         if found is None or not stat.S_ISDIR(found.st_mode):
             return None
-    return lstat_or_none(os.path.join(path, name))
+    return lstat_or_none(f"{path}/{name}")
 
 
 def find_texts(chunks: Iterable[bytes], texts: Collection[str]) -> frozenset[str]:
