@@ -1,4 +1,4 @@
-"""Small wrong changes of a pipeline's own files: Python, SQL, YAML and CSV. Pure.
+"""Small wrong changes of a pipeline's own files: Python, SQL, YAML, and data in CSV and JSON. Pure.
 
 A mutant is one edit at one place that a careless hand could make: another comparison, a constant off by one, another kind of join,
 a filter that is left out, a row that is lost, two columns that are swapped.
@@ -13,12 +13,13 @@ import ast
 import csv
 import hashlib
 import io
+import json
 import re
 import warnings
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_golden.redaction.redactor import redact
@@ -60,12 +61,14 @@ _SQL_LIKE = re.compile(r"(?is)\bselect\b.*\bfrom\b")
 # What is said to people.
 _PROSE = frozenset({"description", "title", "name", "doc", "docs", "comment", "label", "owner"})
 _MOST_COLUMNS, _MOST_SHOWN = 6, 60
-_SUFFIXES = {".py": "python", ".sql": "sql", ".yaml": "yaml", ".yml": "yaml", ".csv": "csv", ".tsv": "csv"}
+_SUFFIXES = {".py": "python", ".sql": "sql", ".yaml": "yaml", ".yml": "yaml", ".csv": "csv", ".tsv": "csv",
+    ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}  # fmt: skip
+_DATA = {"csv", "json", "jsonl"}
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant(Shape):
-    """One edit of one file: `kind` names what is wrong, `line` is where it is, `before` and `after` are the place in a few words.
+    """One edit of one file: `kind` names what is wrong, `line` is where it is (of JSON and Parquet the number of the record), `before` and `after` are the place in a few words.
 
     `id` is the same for the same edit of the same content.
     """
@@ -99,15 +102,16 @@ def is_mutable(path: str) -> bool:
 def make_mutants(path: str, content: bytes, random: Random) -> list[Change]:
     """Return mutants of a file in the order of their places, at most 1,000; none of what cannot be read."""
     kind = next((kind for suffix, kind in _SUFFIXES.items() if path.endswith(suffix)), "")
-    if not kind or len(content) > (MOST_BYTES if kind == "csv" else _MOST_OF_CODE):
+    if not kind or len(content) > (MOST_BYTES if kind in _DATA else _MOST_OF_CODE):
         return []
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         return []
     digest = hashlib.sha256(content).hexdigest()
-    if kind == "csv":
-        found = _mutate_rows(text, "\t" if path.endswith(".tsv") else ",", random)
+    if kind in _DATA:
+        delimiter = "\t" if path.endswith(".tsv") else ","
+        found = _mutate_rows(text, delimiter, random) if kind == "csv" else _mutate_records(text, kind, random)
         return [(_name(path, digest, 1 + row, *told), new.encode) for row, told, new in found]
     edits = sorted(one for one in set(_EDITORS[kind](text)) if text[one.start : one.end] != one.text)
     edits = sorted(random.sample(edits, min(len(edits), _MOST_EDITS)))
@@ -390,6 +394,68 @@ def _mutate_rows(text: str, delimiter: str, random: Random) -> Iterator[tuple[in
             other = header[column + 1]
             swapped = [[*row[:column], row[column + 1], row[column], *row[column + 2 :]] for row in body]
             yield 1, ("swapped columns", _shorten(f"{name}, {other}"), _shorten(f"{other}, {name}")), write(swapped)
+
+
+def _mutate_records(text: str, kind: str, random: Random) -> Iterator[tuple[int, tuple[str, str, str], str]]:
+    """Yield the wrong forms of a list of objects, which stands alone, a line each, or as a member of one object: as `_mutate_rows`."""
+    records, write = _read_records(text, kind)
+    if not records:
+        return
+
+    def put(at: int, key: str, value: Any, told: str) -> tuple[int, tuple[str, str, str], str]:
+        new = write([*records[:at], {**records[at], key: value}, *records[at + 1 :]])
+        return at, (told, _show_value({key: records[at][key]}), _show_value({key: value})), new
+
+    at = random.randrange(len(records))
+    shown = _show_value(records[at])
+    yield at, ("dropped row", shown, "(nothing)"), write([*records[:at], *records[at + 1 :]])
+    yield at, ("row twice", shown, "the same row twice"), write([*records[: at + 1], *records[at:]])
+    keys = list(records[0])[:_MOST_COLUMNS]
+    for key in keys:
+        at = random.randrange(len(records))
+        old = records[at].get(key)
+        if old is not None:
+            yield put(at, key, None, "null")
+        if (moved := _move_value(old)) not in (None, old):
+            yield put(at, key, moved, "date" if isinstance(old, str) else "constant")
+    for key, other in pairwise(keys):
+        swapped = [{**one, key: one.get(other), other: one.get(key)} for one in records]
+        if swapped != records:
+            yield 0, ("swapped columns", _shorten(f"{key}, {other}"), _shorten(f"{other}, {key}")), write(swapped)
+
+
+def _read_records(text: str, kind: str) -> tuple[list[dict[str, Any]], Callable[[list[dict[str, Any]]], str]]:
+    """Return the objects in a text, and what writes the text with others; none if there is no list of objects."""
+    try:
+        document = [json.loads(line) for line in text.splitlines() if line] if kind == "jsonl" else json.loads(text)
+    except (ValueError, RecursionError):
+        return [], str
+    members = document if isinstance(document, dict) else {"": document}
+    name, records = next(((key, value) for key, value in members.items() if _is_table(value)), ("", []))
+
+    def write(changed: list[dict[str, Any]]) -> str:
+        if kind == "jsonl":
+            return "".join(f"{json.dumps(record)}\n" for record in changed)
+        whole = {**document, name: changed} if isinstance(document, dict) else changed
+        return json.dumps(whole, indent=2 if "\n" in text.strip() else None)
+
+    return records, write
+
+
+def _show_value(value: Any) -> str:
+    return _shorten(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode())
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(isinstance(one, dict) and one for one in value)
+
+
+def _move_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    return _move_cell(value) if isinstance(value, str) and _DATE.fullmatch(value) else None
 
 
 def _read_table(text: str, delimiter: str) -> list[list[str]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import csv
 import io
+import json
 from random import Random
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -14,6 +16,9 @@ from hypothesis import strategies as st
 
 from pytest_golden.verify import mutants
 from pytest_golden.verify.mutants import MOST_BYTES, Mutant, is_mutable, order_by_telling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def make_mutants(path: str, content: bytes, random: Random) -> list[tuple[Mutant, bytes]]:
@@ -133,8 +138,45 @@ def test_table_loses_a_row_and_has_other_cells() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "write", "read"),
+    [
+        ("d.json", json.dumps, json.loads),
+        ("d.json", lambda rows: json.dumps({"v": 1, "rows": rows}, indent=1), lambda text: json.loads(text)["rows"]),
+        (
+            "d.jsonl",
+            lambda rows: "".join(f"{json.dumps(row)}\n" for row in rows),
+            lambda text: [*map(json.loads, text.splitlines())],
+        ),
+    ],
+)
+def test_records_are_lost_and_have_other_members(
+    path: str, write: Callable[[Any], str], read: Callable[[str], Any]
+) -> None:
+    rows = [
+        {"day": "2026-12-31", "total": 1.5, "ok": True, "name": "\ud800"},
+        {"day": "2026-12-31", "total": 2, "ok": None},
+    ]
+    found = {
+        (mutant.kind, mutant.after): read(content.decode())
+        for mutant, content in make_mutants(path, write(rows).encode(), Random(1))
+    }
+    kinds = [kind for kind, _ in found]
+    for kind in ("dropped row", "row twice", "null", "date", "constant", "swapped columns"):
+        assert kind in kinds
+    assert all(made != rows for made in found.values())
+    (moved,) = (made for (kind, _), made in found.items() if kind == "date")
+    assert [row["day"] for row in moved].count("2027-01-01") == 1
+    assert [len(made) for (kind, _), made in found.items() if kind in {"dropped row", "row twice"}] == [1, 3]
+
+
+@pytest.mark.parametrize(
     ("path", "content"),
     [
+        ("a.json", b'{"a": [1, 2]}'),
+        ("a.json", b'[{"a": 1}, 2]'),
+        ("a.json", b'[{"a": 1}'),
+        ("a.json", b"[" * 100_000),
+        ("a.jsonl", b'{"a": 1}\n[2]\n'),
         ("a.py", b"def ("),
         ("a.py", b"\xff\xfe"),
         ("a.yaml", b"a: [1"),
@@ -169,12 +211,28 @@ def test_one_of_each_kind_comes_first() -> None:
 
 @example("\r0", "a.csv")
 @example("{{}}", "a.yaml")
-@given(st.text(max_size=200), st.sampled_from(["a.py", "a.sql", "a.yaml", "a.csv"]))
+@given(st.text(max_size=200), st.sampled_from(["a.py", "a.sql", "a.yaml", "a.csv", "a.json", "a.jsonl"]))
 def test_any_text_is_changed_or_left_alone(text: str, path: str) -> None:
     content = text.encode("utf-8", "replace")
     for mutant, new in make_mutants(path, content, Random(1)):
         assert new != content
         assert mutant.line >= 1
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["x", "2024-02-28", "9999-12-31"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), VALUES, min_size=1), min_size=1, max_size=4), st.booleans())
+def test_any_records_are_changed_into_others_that_can_be_read(records: list[dict[str, Any]], by_line: bool) -> None:
+    text = "".join(f"{json.dumps(one)}\n" for one in records) if by_line else json.dumps({"rows": records})
+    for mutant, new in make_mutants("a.jsonl" if by_line else "a.json", text.encode(), Random(1)):
+        assert 1 <= mutant.line <= len(records)
+        told = [json.loads(line) for line in new.decode().splitlines()] if by_line else json.loads(new)["rows"]
+        assert abs(len(told) - len(records)) == (mutant.kind in {"dropped row", "row twice"})
 
 
 def test_only_known_kinds_are_mutable() -> None:

@@ -94,7 +94,9 @@ def find_left_out(manifest: Path, results: Path, changed: Collection[str]) -> fr
                 is_out = unique_id not in done and origins.isdisjoint({unique_id, *_find_above(nodes, unique_id)})
                 found[is_out].add(node["name"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DatabaseError(f"manifest.json or run_results.json of dbt cannot be used: {type(error).__name__}") from None
+        raise DatabaseError(
+            f"manifest.json or run_results.json of dbt cannot be used: {type(error).__name__}"
+        ) from None
     return frozenset(found[True] - found[False])
 
 

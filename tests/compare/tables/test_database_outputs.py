@@ -228,7 +228,7 @@ def test_a_narrowed_run_may_leave_out_only_what_no_changed_file_reaches(tmp_path
     assert find_left_out(file, results, ["models/clean.sql", "dbt/other.parquet"]) == {"twin"}
     for broken in ("", "[]", '{"results": [3]}', '{"results": null}'):
         results.write_text(broken)
-        with pytest.raises(DatabaseError, match="run_results.json of dbt cannot be used"):
+        with pytest.raises(DatabaseError, match=r"run_results\.json of dbt cannot be used"):
             find_left_out(file, results, ["models/clean.sql"])
 
 
