@@ -1,4 +1,4 @@
-"""Small wrong changes of a pipeline's own files: Python, SQL, YAML, and data in CSV and JSON. Pure.
+"""Small wrong changes of a pipeline's own files: Python, SQL, YAML, and data in CSV, JSON and Parquet.
 
 A mutant is one edit at one place that a careless hand could make: another comparison, a constant off by one, another kind of join,
 a filter that is left out, a row that is lost, two columns that are swapped.
@@ -63,7 +63,7 @@ _PROSE = frozenset({"description", "title", "name", "doc", "docs", "comment", "l
 _MOST_COLUMNS, _MOST_SHOWN = 6, 60
 _SUFFIXES = {".py": "python", ".sql": "sql", ".yaml": "yaml", ".yml": "yaml", ".csv": "csv", ".tsv": "csv",
     ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl"}  # fmt: skip
-_DATA = {"csv", "json", "jsonl"}
+_DATA, _PARQUET = frozenset({"csv", "json", "jsonl"}), ".parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,19 @@ class Edit(NamedTuple):
 
 def is_mutable(path: str) -> bool:
     """Tell whether a file is of a kind that is understood here."""
-    return any(path.endswith(suffix) for suffix in _SUFFIXES)
+    return path.endswith((*_SUFFIXES, _PARQUET))
 
 
 def make_mutants(path: str, content: bytes, random: Random) -> list[Change]:
     """Return mutants of a file in the order of their places, at most 1,000; none of what cannot be read."""
+    digest = hashlib.sha256(content).hexdigest()
+    if path.endswith(_PARQUET) and len(content) <= MOST_BYTES:
+        from pytest_golden.verify.parquet_mutants import mutate_parquet
+
+        found_rows = mutate_parquet(content, random)
+        return [
+            (_name(path, digest, 1 + row, kind, *map(_shorten, told)), make) for row, (kind, *told), make in found_rows
+        ]
     kind = next((kind for suffix, kind in _SUFFIXES.items() if path.endswith(suffix)), "")
     if not kind or len(content) > (MOST_BYTES if kind in _DATA else _MOST_OF_CODE):
         return []
@@ -108,7 +116,6 @@ def make_mutants(path: str, content: bytes, random: Random) -> list[Change]:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         return []
-    digest = hashlib.sha256(content).hexdigest()
     if kind in _DATA:
         delimiter = "\t" if path.endswith(".tsv") else ","
         found = _mutate_rows(text, delimiter, random) if kind == "csv" else _mutate_records(text, kind, random)

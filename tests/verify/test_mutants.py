@@ -237,7 +237,7 @@ def test_any_records_are_changed_into_others_that_can_be_read(records: list[dict
 
 def test_only_known_kinds_are_mutable() -> None:
     assert is_mutable("models/a.sql")
-    assert not is_mutable("a.parquet")
+    assert not is_mutable("a.xlsx")
 
 
 def test_secrets_of_the_code_are_not_shown() -> None:
