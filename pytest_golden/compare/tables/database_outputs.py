@@ -270,7 +270,8 @@ def _choose_models(
     chosen = [model for model in models if any(model.is_named(entry) for _, entry in placed)]
     if not changed:
         return chosen
-    left_out = find_left_out(manifest, manifest.with_name("run_results.json"), changed)
+    results = manifests[0].removesuffix("manifest.json") + "run_results.json"
+    left_out = find_left_out(manifest, written.locate(results), changed)
     exports.left_out = tuple(f"dbt/{name_file(model.name)}" for model in chosen if model.name in left_out)
     return [model for model in chosen if model.name not in left_out]
 

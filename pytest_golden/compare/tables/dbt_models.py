@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from pytest_golden.compare.opening import Content, Side, UnreadableError, read_chunks
 from pytest_golden.compare.tables.database_files import DatabaseError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def read_models(manifest: Path) -> tuple[str, tuple[DbtModel, ...]]:
         DatabaseError: it is not one that can be read.
     """
     try:
-        document = json.loads(manifest.read_bytes())
+        document = _load(manifest)
         adapter = document["metadata"]["adapter_type"]
         nodes = document["nodes"]
         keys = dict(_list_tested(nodes))
@@ -62,9 +63,13 @@ def read_models(manifest: Path) -> tuple[str, tuple[DbtModel, ...]]:
             for unique_id, node in nodes.items()
             if _has_relation(node)
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (UnreadableError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DatabaseError(f"is no manifest of dbt that can be read: {type(error).__name__}") from None
     return str(adapter), tuple(sorted(models, key=lambda model: model.name))
+
+
+def _load(file: Path) -> Any:
+    return json.loads(b"".join(read_chunks(Content(file, Side.OUTPUT))))
 
 
 def find_left_out(manifest: Path, results: Path, changed: Collection[str]) -> frozenset[str]:
@@ -79,9 +84,9 @@ def find_left_out(manifest: Path, results: Path, changed: Collection[str]) -> fr
         DatabaseError: one of them cannot be read.
     """
     try:
-        document = json.loads(manifest.read_bytes())
+        document = _load(manifest)
         nodes, own = document["nodes"], document["metadata"]["project_name"]
-        done = {result["unique_id"] for result in json.loads(results.read_bytes())["results"]}
+        done = {result["unique_id"] for result in _load(results)["results"]}
         origins = {
             unique_id
             for unique_id, node in nodes.items()
@@ -93,7 +98,7 @@ def find_left_out(manifest: Path, results: Path, changed: Collection[str]) -> fr
             if _has_relation(node):
                 is_out = unique_id not in done and origins.isdisjoint({unique_id, *_find_above(nodes, unique_id)})
                 found[is_out].add(node["name"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (UnreadableError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DatabaseError(
             f"manifest.json or run_results.json of dbt cannot be used: {type(error).__name__}"
         ) from None

@@ -252,6 +252,10 @@ def test_models_of_dbt_are_outputs_with_their_keys(workspace: Workspace, tmp_pat
     [
         ("true", "the models of dbt cannot be read: this run wrote no target/manifest.json"),
         ("mkdir target; echo 3 > target/manifest.json", "is no manifest of dbt that can be read: TypeError"),
+        (
+            "mkdir target; ln -s /dev/zero target/manifest.json",
+            "is no manifest of dbt that can be read: UnreadableError",
+        ),
         ("mkdir target; cp {} target/manifest.json", "their database is 'wh', and this run wrote no such DuckDB file"),
     ],
 )
