@@ -299,17 +299,21 @@ def find_narrowed(
 
     A baseline that was accepted anew is one of them, relative to the project's baselines: `dbt/orders.parquet`.
     """
-    suffixes = find_narrowing(project, manifest.workspace_root)
-    if not suffixes:
+    is_node = find_narrowing(project, manifest.workspace_root)
+    if is_node is None:
         return None, ()
     baselines = find_baselines_folder(manifest.path, manifest.workspace_root) / project.name
     folder = (manifest.workspace_root / project.path).parent
-    homes = ((f"{os.path.realpath(baselines)}/", (".parquet",)), (f"{os.path.realpath(folder)}/", suffixes))
+    homes = (
+        (f"{os.path.realpath(baselines)}/", lambda path: path.endswith(".parquet")),
+        (f"{os.path.realpath(folder)}/", is_node),
+    )
     found: dict[str, None] = {}
 
     def is_narrowing(path: str) -> bool:
         place = f"{tree.root}/{path}"
-        home = next((home for home, ends in homes if place.startswith(home) and place.endswith(ends)), None)
+        within = (home for home, fits in homes if place.startswith(home) and fits(place.removeprefix(home)))
+        home = next(within, None)
         if home is None or Path(place).is_symlink() or not Path(place).is_file():
             return False
         found[place.removeprefix(home)] = None

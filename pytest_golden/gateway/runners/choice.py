@@ -26,7 +26,7 @@ from pytest_golden.gateway.runners.runner import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     from pytest_golden.manifest.model import GoldenProjectConfig
@@ -168,20 +168,21 @@ def find_runner(pipeline: PipelineFile) -> Runner:
     return runners[name]
 
 
-def find_narrowing(project: GoldenProjectConfig, workspace_root: Path) -> tuple[str, ...]:
-    """Return the suffixes of the files of which a change reaches only a part of a project (`Runner.narrowed_by`); none if all must run.
+def find_narrowing(project: GoldenProjectConfig, workspace_root: Path) -> Callable[[str], bool] | None:
+    """Return what tells of which paths a change reaches only a part of a project (`Runner.find_narrowing`); None if all must run.
 
     What is judged must be tables that the engine itself tells apart.
     """
     is_plain = project.command is None and project.expected_outcome == "success" and not project.needs
     if not is_plain or not all(output.dbt for output in project.outputs):
-        return ()
+        return None
     file = workspace_root / project.path
     pipeline = PipelineFile(project, file, file.parent, "", "")
     try:
-        return find_runner(pipeline).narrowed_by if file.is_file() else ()
+        find = find_runner(pipeline).find_narrowing if file.is_file() else None
     except RunnerError:
-        return ()
+        return None
+    return None if find is None else find(file)
 
 
 def _recognise(pipeline: PipelineFile) -> Runner:

@@ -21,7 +21,7 @@ from pytest_golden.trajectory.vocabulary import Importance, StepType
 from pytest_golden.values.checking import as_mapping, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_golden.gateway.runners.runner import PipelineFile
 
@@ -63,6 +63,21 @@ def _find_folder(file: Path) -> Path:
     return Path(os.path.commonpath([file.parent, *list_local_packages(file)]))
 
 
+def _find_narrowing(file: Path) -> Callable[[str], bool]:
+    """Return what tells whether a path can be that of a node in dbt's graph. Macros are none, and neither are generic tests."""
+    document = as_mapping(load_yaml(file))
+    kinds = (
+        ("model-paths", "models"),
+        ("seed-paths", "seeds"),
+        ("snapshot-paths", "snapshots"),
+        ("test-paths", "tests"),
+    )
+    folders = tuple(f"{folder}/" for key, usual in kinds for folder in list_of(document, key) or [usual])
+    return lambda path: bool(_NODE.fullmatch(path)) and path.startswith(folders) and "/generic/" not in path
+
+
+# What stands for itself where dbt selects by a path.
+_NODE = re.compile(r"[\w./-]+\.(?:sql|csv|py)")
 _FAILED_STATUSES = frozenset({"error", "fail", "runtime error", "partial success"})
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _TEST_KINDS = frozenset({"test", "unit_test"})
@@ -135,6 +150,6 @@ RUNNERS = (
         find_folder=_find_folder,
         list_packages=list_local_packages,
         distributions=("dbt-core", "dbt-"),
-        narrowed_by=(".sql", ".csv", ".py"),
+        find_narrowing=_find_narrowing,
     ),
 )

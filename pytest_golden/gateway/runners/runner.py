@@ -67,8 +67,8 @@ class Runner:
     from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines.
     `golden doctor` shows the versions of `distributions`; a name that ends in `-` stands for all that begin so. `keep_tables` are the
     variables with which it puts tables into a file that a project keeps in memory, where nobody could compare them.
-    `narrowed_by` are the suffixes of its files of which a change reaches only what comes after them: if nothing else changed, it
-    is told these files (`CHANGED_FILES`), and need not run the rest.
+    `find_narrowing` returns for a pipeline's file what tells whether a change of a path in its folder reaches only what comes after it:
+    if nothing else changed, the engine is told these paths (`CHANGED_FILES`), and need not run the rest. None: all of it runs.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Runner:
     list_packages: Callable[[Path], tuple[Path, ...]] = lambda _: ()
     distributions: tuple[str, ...] = ()
     keep_tables: Mapping[str, str] = field(default_factory=dict)
-    narrowed_by: tuple[str, ...] = ()
+    find_narrowing: Callable[[Path], Callable[[str], bool]] | None = None
 
 
 class RunnerError(ProjectUnusableError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.gateway.runners.choice import find_runner_command
+from pytest_golden.gateway.runners.choice import find_narrowing, find_runner_command
 from pytest_golden.gateway.runners.runner import CHANGED_FILES, RunnerError
 from tests.gateway.runners.conftest import needs
 
@@ -90,6 +90,34 @@ def shop(make_pipeline: MakePipeline, *args: str, **changed: str) -> PipelineFil
     for path, content in PROJECT.items():
         make_pipeline(f"shop/{path}", changed.get(Path(path).stem, content))
     return make_pipeline("shop/dbt_project.yml", args=args)
+
+
+@pytest.mark.parametrize(
+    ("content", "nodes"),
+    [
+        ("", ["models/a/b.sql", "models/c.py", "seeds/d.csv", "snapshots/e.sql", "tests/f.sql"]),
+        ("model-paths: [sql]", ["sql/g.sql", "seeds/d.csv", "snapshots/e.sql", "tests/f.sql"]),
+        (
+            "model-paths: 3\nseed-paths: [sql, 4]",
+            ["models/a/b.sql", "models/c.py", "sql/g.sql", "snapshots/e.sql", "tests/f.sql"],
+        ),
+        ("{", ["models/a/b.sql", "models/c.py", "seeds/d.csv", "snapshots/e.sql", "tests/f.sql"]),
+    ],
+)
+def test_only_files_of_its_graph_narrow_a_run(make_pipeline: MakePipeline, content: str, nodes: list[str]) -> None:
+    pipeline = make_pipeline("dbt_project.yml", content)
+    is_node = find_narrowing(pipeline.config, pipeline.project_dir)
+    assert is_node is not None
+    others = [
+        "models/schema.yml",
+        "macros/h.sql",
+        "tests/generic/i.sql",
+        "models/odd name.sql",
+        "dbt_project.yml",
+        "scripts/j.py",
+    ]
+    every = ["models/a/b.sql", "models/c.py", "sql/g.sql", "seeds/d.csv", "snapshots/e.sql", "tests/f.sql", *others]
+    assert [path for path in every if is_node(path)] == nodes
 
 
 @pytest.mark.dbt
