@@ -1,7 +1,7 @@
 """The values of a JSON document, and when two of them are equal: numbers within a tolerance, arrays in order or as multisets.
 
-A number is kept as it is written, in bytes: so it is exact, and `==` of two documents confuses no number with a text, or 1 with true.
-No paths are known here.
+A number is kept as it is written, as bytes. So it is exact, and `==` confuses it neither with a text nor with true. No paths are
+known here.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Equality:
 
 
 def is_same(one: Json, other: Json) -> bool:
-    """Tell whether two values are written alike but for spaces and the order of members: fast, and the rule for all that is nested."""
+    """Tell whether two values are written alike, but for spaces and the order of members. Most are, and this is fast."""
     try:
         return bool(one == other)
     except RecursionError:

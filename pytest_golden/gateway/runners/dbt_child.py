@@ -5,8 +5,8 @@ dbt ends with 0 when no node matched its selection. `--warn-error-options` catch
 "Nothing to do" is no warning. So the result itself is looked at.
 
 With `GOLDEN_CHANGED_FILES`, a JSON list of paths below the project's folder, it builds only what comes after the nodes of these files,
-and what that is made of. If one of them is not the file of a node, such as a macro, everything is built. `dbt/NAME.parquet` is the baseline of a
-model.
+and what that is made of. If one of them is not the file of a node, everything is built. `dbt/NAME.parquet` is
+the baseline of a model.
 
 A script of its own: it runs where this package may be missing, and needs the standard library and dbt only.
 """
