@@ -178,7 +178,7 @@ def _list_data(project: GoldenProjectConfig, folder: Path) -> frozenset[str]:
     except GoldenError:
         # Without git there is nothing beside it.
         tracked = None
-    return frozenset(runner.list_data(plan.folder, tracked or ()))
+    return frozenset() if runner.list_data is None else frozenset(runner.list_data(plan.folder, tracked or ()))
 
 
 def _find_runner(project: GoldenProjectConfig, folder: Path) -> Runner | None:

@@ -277,7 +277,7 @@ class RunnerCommand:
     step_readers: tuple[str, ...] = ()
     engine_files: tuple[str, ...] = ()
     is_incremental: bool = False
-    list_data: Callable[[Path, Collection[str]], Iterable[str]] = lambda *_: ()
+    list_data: Callable[[Path, Collection[str]], Iterable[str]] | None = None
 
     def sees_tracked_files(self, view: str) -> bool:
         """Tell whether a project's `view` shows only what git tracks; with `auto` that is so where git tracks the project."""

@@ -486,7 +486,8 @@ class ExecutionGateway:
         if tracked is None:
             return None
         folder = project.project_dir
-        places = [folder / name for name in order.command.list_data(folder, tracked)]
+        list_data = order.command.list_data
+        places = [] if list_data is None else [folder / name for name in list_data(folder, tracked)]
         for pattern in project.config.depends_on:
             matches = glob.iglob(pattern, root_dir=self.workspace_root, recursive=True, include_hidden=True)
             places += [self.workspace_root / match for match in matches]

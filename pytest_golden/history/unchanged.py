@@ -375,8 +375,12 @@ def _list_changed_keys(before: Mapping[str, Any], now: Mapping[str, Any]) -> lis
     return [key for key in keys if before.get(key) != now.get(key)]
 
 
-def _find_changed_input(places: InputPlaces, changed: PathIndex, claims: Claims, told: str = " changed") -> str | None:
-    found = _find(places, changed) or next(filter(None, map(changed.find, (*places.configs, *places.links))), None)
+def _find_changed_input(
+    places: InputPlaces, changed: PathIndex, claims: Claims, told: str = " changed", unseen: str | None = None
+) -> str | None:
+    found = _find(places, changed, unseen) or next(
+        filter(None, map(changed.find, (*places.configs, *places.links))), None
+    )
     if found is not None:
         return f"{show_path(found)}{told}"
     # A project with `depends_on` has declared everything that it reads outside its own folder.
@@ -384,9 +388,10 @@ def _find_changed_input(places: InputPlaces, changed: PathIndex, claims: Claims,
     return None if unclaimed is None else f"{show_path(unclaimed)}{told}, and it has no depends_on"
 
 
-def _find(places: InputPlaces, index: PathIndex) -> str | None:
+def _find(places: InputPlaces, index: PathIndex, unseen: str | None = None) -> str | None:
+    """Return a path of an index among the places of a project, but `unseen`."""
     for place in places.places:
-        found = index.find(place)
+        found = index.find(place) if place != unseen else None
         if found is not None:
             return found
     return next(filter(None, map(index.find_named, places.patterns)), None)
@@ -401,7 +406,8 @@ def _find_doubt(places: InputPlaces, tree: Tree) -> str | None:
         (tree.submodules, "{} is a submodule"),
         (tree.unwatched, "git does not watch {}"),
     ):
-        found = _find(places, index) or next(filter(None, map(index.find, places.links)), None)
+        unseen = places.unseen if index is tree.ignored else None
+        found = _find(places, index, unseen) or next(filter(None, map(index.find, places.links)), None)
         if found is not None:
             return told.format(show_path(found))
     return _find_leaving_link(places, tree)
@@ -470,7 +476,8 @@ def _find_gone(places: InputPlaces, present: Present, last: LastResult) -> str |
     gone = present.gone_since(last)
     if isinstance(gone, str):
         return gone
-    found = _find_changed_input(places, gone, present.claims, ", which git ignored, is gone since it passed")
+    told = ", which git ignored, is gone since it passed"
+    found = _find_changed_input(places, gone, present.claims, told, places.unseen)
     if found is None and last.ignored is not None and not last.ignored.is_all and not places.patterns:
         return "git ignored too many files when it passed to note them all, and it has no depends_on"
     return found
@@ -485,7 +492,8 @@ def _find_changed_read(tree: Tree, since: PathIndex, present: Present, last: Las
 def _find_newer_log(places: InputPlaces, tree: Tree, present: Present, last: LastResult) -> str | None:
     """Say which of a project's own logs changed. Tools write most of them, but a pipeline may read one."""
     moment = _find_moment(present, last)
-    newer = next(filter(None, (tree.find_newer_log(place, moment) for place in places.places)), None) or next(
+    seen = (place for place in places.places if place != places.unseen)
+    newer = next(filter(None, (tree.find_newer_log(place, moment) for place in seen)), None) or next(
         (str(path) for path in present.ignored_judging if unchanged_tree.read_change(path) >= moment), None
     )
     return None if newer is None else f"git ignores {show_path(newer)}, which is newer than its last pass"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.compare.baselines import find_baselines_folder
 from pytest_golden.gateway.reads import UNWATCHED_FOLDERS
+from pytest_golden.gateway.runners.choice import hides_ignored
 from pytest_golden.gateway.write_set import CACHE_FOLDERS, VENV_MARK, WITHHELD_FOLDERS
 from pytest_golden.regression.unexpected import is_named
 
@@ -149,7 +150,7 @@ class InputPlaces:
     """Files and folders, and patterns of more, relative to the checkout's root; `doubt` names what lies outside it.
 
     `folder` is the project's own. `configs` are where tools look for their settings in the folders above it, `links` the
-    symlinks that lead to all of these.
+    symlinks that lead to all of these. `unseen` is its own folder, if it sees nothing there that git ignores.
     """
 
     places: tuple[str, ...]
@@ -158,6 +159,7 @@ class InputPlaces:
     folder: str | None = None
     configs: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    unseen: str | None = None
 
 
 class PlaceFinder:
@@ -197,6 +199,7 @@ class PlaceFinder:
             own,
             () if own is None else tuple(_list_configs(own)),
             tuple(dict.fromkeys(filter(None, links))),
+            own if hides_ignored(project, Path(self._workspace)) else None,
         )
 
     def list_kept(self) -> tuple[str, ...]:

@@ -538,6 +538,28 @@ def test_project_of_the_whole_repository_runs_only_for_what_it_reads(workspace: 
     assert why(workspace, "HEAD", reads=True) == {"all": "sql/a.sql changed"}
 
 
+def test_what_git_ignores_is_no_doubt_where_the_project_does_not_see_it(workspace: Workspace) -> None:
+    workspace.declare(
+        {"name": "seeing", "depends_on": ["seeing/**"]},
+        {"name": "tracked", "view": "tracked", "depends_on": ["tracked/data/*.csv"]},
+    )
+    (workspace.path / ".gitignore").write_text("*.db\n*.csv\n*.log\n.golden/\n")
+    begin(workspace)
+    assert workspace.run().ret == 0
+    assert why(workspace) == {}
+    for name in ("seeing", "tracked"):
+        (workspace.path / name / "left.db").write_text("yesterday's\n")
+        (workspace.path / name / "old.log").write_text("yesterday's\n")
+    assert why(workspace) == {"seeing": "git ignores seeing/left.db, so nobody knows whether it changed"}
+    assert workspace.run().ret == 0
+    (workspace.path / "tracked" / "left.db").unlink()
+    assert "tracked" not in why(workspace)
+    # What `depends_on` names is shown.
+    (workspace.path / "tracked" / "data").mkdir()
+    (workspace.path / "tracked" / "data" / "a.csv").write_text("1\n")
+    assert why(workspace)["tracked"] == "git ignores tracked/data/, so nobody knows whether it changed"
+
+
 SHOP = {
     "dbt_project.yml": "name: shop\nversion: '1.0'\nprofile: shop\nseed-paths: [seeds]\nmodel-paths: [models]\n",
     "profiles.yml": "shop:\n  target: gate\n  outputs:\n    gate: {type: duckdb, path: shop.duckdb}\n",

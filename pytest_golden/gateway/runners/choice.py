@@ -176,13 +176,24 @@ def find_narrowing(project: GoldenProjectConfig, workspace_root: Path) -> Callab
     is_plain = project.command is None and project.expected_outcome == "success" and not project.needs
     if not is_plain or not all(output.dbt for output in project.outputs):
         return None
+    runner = _find_runner(project, workspace_root)
+    if runner is None or runner.find_narrowing is None:
+        return None
+    return runner.find_narrowing(workspace_root / project.path)
+
+
+def hides_ignored(project: GoldenProjectConfig, workspace_root: Path) -> bool:
+    """Tell whether a project certainly sees nothing in its own folder that git ignores, but what `depends_on` names."""
+    runner = _find_runner(project, workspace_root) if project.view == "tracked" else None
+    return runner is not None and runner.list_data is None
+
+
+def _find_runner(project: GoldenProjectConfig, workspace_root: Path) -> Runner | None:
     file = workspace_root / project.path
-    pipeline = PipelineFile(project, file, file.parent, "", "")
     try:
-        find = find_runner(pipeline).find_narrowing if file.is_file() else None
+        return find_runner(PipelineFile(project, file, file.parent, "", "")) if file.is_file() else None
     except RunnerError:
         return None
-    return None if find is None else find(file)
 
 
 def _recognise(pipeline: PipelineFile) -> Runner:

@@ -81,7 +81,7 @@ class Runner:
     step_readers: tuple[str, ...] = ()
     engine_files: tuple[str, ...] = ()
     is_incremental: bool = False
-    list_data: Callable[[Path, Collection[str]], Iterable[str]] = lambda *_: ()
+    list_data: Callable[[Path, Collection[str]], Iterable[str]] | None = None
     program: str | None = None
     is_sure: bool = False
     find_in_script: Callable[[str], tuple[str, ...] | None] = lambda _: None
