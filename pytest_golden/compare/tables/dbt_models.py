@@ -85,7 +85,7 @@ def find_left_out(manifest: Path, results: Path, changed: Collection[str]) -> fr
     """
     try:
         document = _load(manifest)
-        nodes, own = document["nodes"], document["metadata"]["project_name"]
+        nodes, own = document["nodes"], document["metadata"].get("project_name")
         done = {result["unique_id"] for result in _load(results)["results"]}
         origins = {
             unique_id

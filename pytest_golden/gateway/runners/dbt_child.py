@@ -48,7 +48,7 @@ def narrow(runner: type, arguments: list[str], changed: list[str]) -> tuple[obje
     if not answer.success:
         return None, []
     manifest = answer.result
-    own = manifest.metadata.project_name
+    own = getattr(manifest.metadata, "project_name", None)
     files = {
         node.original_file_path: f"path:{node.original_file_path}"
         for node in manifest.nodes.values()
