@@ -587,7 +587,7 @@ class TestDbt:
             {"name": "shop", "path": "shop/dbt_project.yml", "depends_on": ["shop/**"], "outputs": [{"dbt": "*"}]}
         )
         begin(workspace)
-        assert workspace.run_apart("--golden-update").ret == 0
+        assert workspace.run_apart("--golden-update", "--golden-no-calibrate").ret == 0
         commit(workspace.path, "baselines")
         assert workspace.run_apart("--golden-reads").ret == 0
         return workspace
