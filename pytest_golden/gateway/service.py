@@ -485,8 +485,7 @@ class ExecutionGateway:
             raise ProjectUnusableError(f"`view: tracked` shows what git tracks, but {why}")
         if tracked is None:
             return None
-        folder = project.project_dir
-        list_data = order.command.list_data
+        folder, list_data = project.project_dir, order.command.list_data
         places = [] if list_data is None else [folder / name for name in list_data(folder, tracked)]
         for pattern in project.config.depends_on:
             matches = glob.iglob(pattern, root_dir=self.workspace_root, recursive=True, include_hidden=True)

@@ -389,7 +389,7 @@ def _find_changed_input(
 
 
 def _find(places: InputPlaces, index: PathIndex, unseen: str | None = None) -> str | None:
-    """Return a path of an index among the places of a project, but `unseen`."""
+    """Return a path of an index that is at or below a place of a project, or named by a pattern; the place `unseen` does not count."""
     for place in places.places:
         found = index.find(place) if place != unseen else None
         if found is not None:

@@ -40,7 +40,7 @@ def mutate_parquet(
         return
     if cells:
         at = random.randrange(count)
-        for row, told, select in (*_list_of_rows(at), *_list_of_cells(cells)):
+        for row, told, select in (*_change_rows(at), *_change_cells(cells)):
             yield row, told, partial(_write, content, select)
 
 
@@ -53,13 +53,13 @@ class _Cell(NamedTuple):
     value: str | None
 
 
-def _list_of_rows(at: int) -> Iterator[tuple[int, tuple[str, str, str], str]]:
+def _change_rows(at: int) -> Iterator[tuple[int, tuple[str, str, str], str]]:
     every, told = f"SELECT * FROM {_TABLE}", f"row {at + 1}"
     yield at, ("dropped row", told, "(nothing)"), f"{every} WHERE {_ROW} <> {at}"
     yield at, ("row twice", told, "the same row twice"), f"{every} UNION ALL {every} WHERE {_ROW} = {at}"
 
 
-def _list_of_cells(cells: Sequence[_Cell]) -> Iterator[tuple[int, tuple[str, str, str], str]]:
+def _change_cells(cells: Sequence[_Cell]) -> Iterator[tuple[int, tuple[str, str, str], str]]:
     for name, kind, at, value in cells:
         column = quote_identifier(name)
         changes = [

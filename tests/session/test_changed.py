@@ -5,6 +5,7 @@ import sqlite3
 import statistics
 import sys
 from contextlib import closing
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,8 +16,8 @@ from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.redaction.redactor import redact
 from pytest_golden.redaction.rule import MARK
 from pytest_golden.storage.store import Store
-from tests.gateway.runners.conftest import needs
 from tests.repository import git
+from tests.requirement import require
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -572,12 +573,12 @@ SHOP = {
 
 
 @pytest.mark.dbt
-@needs("dbt")
-@needs("duckdb")
 class TestDbt:
     @pytest.fixture
     def shop(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
         """A dbt project whose models were accepted, and passed, at the commit that `main` is."""
+        for module in ("dbt", "duckdb"):
+            require(find_spec(module), module)
         monkeypatch.delenv("CI", raising=False)
         for path, content in SHOP.items():
             file = workspace.path / "shop" / path

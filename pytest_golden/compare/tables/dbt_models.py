@@ -93,16 +93,30 @@ def find_left_out(manifest: Path, results: Path, changed: Collection[str]) -> fr
             if (node["package_name"] == own and node["original_file_path"] in changed)
             or f"dbt/{node['name']}.parquet" in changed
         }
-        found = {True: set[str](), False: set[str]()}
-        for unique_id, node in nodes.items():
-            if _has_relation(node):
-                is_out = unique_id not in done and origins.isdisjoint({unique_id, *_find_above(nodes, unique_id)})
-                found[is_out].add(node["name"])
+        due = {*done, *_find_reached(nodes, origins)}
+        models = {unique_id: node["name"] for unique_id, node in nodes.items() if _has_relation(node)}
     except (UnreadableError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DatabaseError(
             f"manifest.json or run_results.json of dbt cannot be used: {type(error).__name__}"
         ) from None
-    return frozenset(found[True] - found[False])
+    names = frozenset(name for unique_id, name in models.items() if unique_id not in due)
+    # Versions of a model have one name.
+    return names.difference(name for unique_id, name in models.items() if unique_id in due)
+
+
+def _find_reached(nodes: Mapping[str, Any], origins: Iterable[str]) -> set[str]:
+    """Return these nodes and all that are made of them, directly or not."""
+    children: dict[str, list[str]] = {}
+    for unique_id, node in nodes.items():
+        for parent in (node.get("depends_on") or {}).get("nodes") or ():
+            children.setdefault(parent, []).append(unique_id)
+    seen = set(origins)
+    left = list(seen)
+    while left:
+        new = set(children.get(left.pop(), ())) - seen
+        seen |= new
+        left += new
+    return seen
 
 
 def _has_relation(node: Mapping[str, Any]) -> bool:
@@ -117,12 +131,6 @@ def _make_model(node: Mapping[str, Any], tested: list[tuple[str, ...]]) -> DbtMo
 
 
 def _find_upstream(nodes: Mapping[str, Any], unique_id: str) -> tuple[str, ...]:
-    above = (nodes[one] for one in _find_above(nodes, unique_id) if one in nodes)
-    return tuple(sorted(node["name"] for node in above if node["resource_type"] in _KINDS))
-
-
-def _find_above(nodes: Mapping[str, Any], unique_id: str) -> set[str]:
-    """Return the ids of all that a node is made of, directly or not."""
     seen: set[str] = set()
     left = [unique_id]
     while left:
@@ -130,7 +138,7 @@ def _find_above(nodes: Mapping[str, Any], unique_id: str) -> set[str]:
         new = set(told.get("nodes") or ()) - seen
         seen |= new
         left += new
-    return seen
+    return tuple(sorted(nodes[one]["name"] for one in seen if one in nodes and nodes[one]["resource_type"] in _KINDS))
 
 
 def _choose_key(node: Mapping[str, Any], tested: list[tuple[str, ...]]) -> tuple[str, ...]:

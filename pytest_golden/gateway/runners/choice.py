@@ -169,21 +169,19 @@ def find_runner(pipeline: PipelineFile) -> Runner:
 
 
 def find_narrowing(project: GoldenProjectConfig, workspace_root: Path) -> Callable[[str], bool] | None:
-    """Return what tells of which paths a change reaches only a part of a project (`Runner.find_narrowing`); None if all must run.
+    """Return the test for paths whose change reaches only a part of a project (`Runner.find_narrowing`); None if all of it must run.
 
-    What is judged must be tables that the engine itself tells apart.
+    Only the models of dbt can be judged in part: any other output may be made of all that runs.
     """
     is_plain = project.command is None and project.expected_outcome == "success" and not project.needs
     if not is_plain or not all(output.dbt for output in project.outputs):
         return None
     runner = _find_runner(project, workspace_root)
-    if runner is None or runner.find_narrowing is None:
-        return None
-    return runner.find_narrowing(workspace_root / project.path)
+    return None if runner is None else runner.find_narrowing(workspace_root / project.path)
 
 
 def hides_ignored(project: GoldenProjectConfig, workspace_root: Path) -> bool:
-    """Tell whether a project certainly sees nothing in its own folder that git ignores, but what `depends_on` names."""
+    """Tell whether a project certainly sees nothing that git ignores in its own folder, except what `depends_on` names."""
     runner = _find_runner(project, workspace_root) if project.view == "tracked" else None
     return runner is not None and runner.list_data is None
 

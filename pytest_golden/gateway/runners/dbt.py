@@ -63,8 +63,17 @@ def _find_folder(file: Path) -> Path:
     return Path(os.path.commonpath([file.parent, *list_local_packages(file)]))
 
 
-def _find_narrowing(file: Path) -> Callable[[str], bool]:
-    """Return what tells whether a path can be that of a node in dbt's graph. Macros are none, and neither are generic tests."""
+# A file of dbt's graph, whose path stands for itself where dbt selects by paths.
+_NODE = re.compile(r"[\w./-]+\.(?:sql|csv|py)")
+
+
+def _find_narrowing(file: Path) -> Callable[[str], bool] | None:
+    """Return the test for files of dbt's graph: no macros and no generic tests, which can change any model.
+
+    None if the project has selectors of its own, since one of them may say what is built.
+    """
+    if file.with_name("selectors.yml").exists():
+        return None
     document = as_mapping(load_yaml(file))
     kinds = (
         ("model-paths", "models"),
@@ -76,8 +85,6 @@ def _find_narrowing(file: Path) -> Callable[[str], bool]:
     return lambda path: bool(_NODE.fullmatch(path)) and path.startswith(folders) and "/generic/" not in path
 
 
-# What stands for itself where dbt selects by a path.
-_NODE = re.compile(r"[\w./-]+\.(?:sql|csv|py)")
 _FAILED_STATUSES = frozenset({"error", "fail", "runtime error", "partial success"})
 _FIRST = datetime.min.replace(tzinfo=UTC)
 _TEST_KINDS = frozenset({"test", "unit_test"})

@@ -4,9 +4,8 @@ dbt ends with 0 when no node matched its selection. `--warn-error-options` catch
 (NoNodesForSelectionCriteria), but not an `--exclude` that leaves nothing or a project whose models are all disabled:
 "Nothing to do" is no warning. So the result itself is looked at.
 
-With `GOLDEN_CHANGED_FILES`, a JSON list of paths below the project's folder, it builds only what comes after the nodes of these files,
-and what that is made of. If one of them is not the file of a node, everything is built. `dbt/NAME.parquet` is
-the baseline of a model.
+`GOLDEN_CHANGED_FILES` is a JSON list of paths below the project's folder; `dbt/NAME.parquet` stands for the baseline of a model. With it,
+only what comes after the nodes of these files is built, and what that is made of. If a file is not that of a node, everything is built.
 
 A script of its own: it runs where this package may be missing, and needs the standard library and dbt only.
 """
@@ -28,16 +27,16 @@ NOTHING_DONE = (
     "A golden project that does nothing proves nothing: correct --select and --exclude."
 )
 CHANGED_FILES = "GOLDEN_CHANGED_FILES"
-# These choose nodes themselves, or make more than a build of what is chosen.
+# These choose nodes themselves, or build them otherwise. A short option may have its value in the same word.
 _CHOOSING = re.compile(
-    r"(-s|--select|-m|--models?|--exclude|--selector|--resource-types?|--exclude-resource-types?|--indirect-selection|--defer|--empty|--sample)(=|$)"
+    r"-[sm]|--(select|models?|exclude|selector|resource-types?|exclude-resource-types?|indirect-selection|defer|empty|sample)(=|$)"
 )
 # What stands for itself where dbt selects by a path.
 _PLAIN_PATH = re.compile(r"[\w./-]+")
 
 
 def narrow(runner: type, arguments: list[str], changed: list[str]) -> tuple[object, list[str]]:
-    """Return dbt's manifest and further arguments that select what comes after the changed files; None and no arguments for everything."""
+    """Return dbt's manifest, and arguments that select what comes after the changed files; None and none if everything is built."""
     if (
         arguments[:1] != ["build"]
         or any(map(_CHOOSING.match, arguments))

@@ -67,8 +67,8 @@ class Runner:
     from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines.
     `golden doctor` shows the versions of `distributions`; a name that ends in `-` stands for all that begin so. `keep_tables` are the
     variables with which it puts tables into a file that a project keeps in memory, where nobody could compare them.
-    `find_narrowing` returns for a pipeline's file what tells whether a change of a path in its folder reaches only what comes after it:
-    if nothing else changed, the engine is told these paths (`CHANGED_FILES`), and need not run the rest. None: all of it runs.
+    `find_narrowing` takes the pipeline's file and returns a test for paths below its folder: does a change there reach only what
+    comes after it? If no other path changed, the engine is told these (`CHANGED_FILES`) and leaves out the rest. None: it always runs whole.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Runner:
     list_packages: Callable[[Path], tuple[Path, ...]] = lambda _: ()
     distributions: tuple[str, ...] = ()
     keep_tables: Mapping[str, str] = field(default_factory=dict)
-    find_narrowing: Callable[[Path], Callable[[str], bool]] | None = None
+    find_narrowing: Callable[[Path], Callable[[str], bool] | None] = lambda _: None
 
 
 class RunnerError(ProjectUnusableError):

@@ -118,6 +118,9 @@ def test_only_files_of_its_graph_narrow_a_run(make_pipeline: MakePipeline, conte
     ]
     every = ["models/a/b.sql", "models/c.py", "sql/g.sql", "seeds/d.csv", "snapshots/e.sql", "tests/f.sql", *others]
     assert [path for path in every if is_node(path)] == nodes
+    # One of its selectors may be the default, which a selection would replace.
+    pipeline.file.with_name("selectors.yml").touch()
+    assert find_narrowing(pipeline.config, pipeline.project_dir) is None
 
 
 @pytest.mark.dbt
@@ -157,6 +160,7 @@ class TestRealDbt:
             ("half.sql", (), EVERYTHING),
             ("odd name.sql", (), EVERYTHING),
             ("average.sql", ("--select", "orders"), {"orders"}),
+            ("average.sql", ("-sorders",), {"orders"}),
         ],
     )
     def test_only_what_comes_after_changed_files_is_built_with_all_that_it_is_made_of(
