@@ -2,9 +2,10 @@
 
 It runs the project on earlier commits, each checked out in a worktree of its own, and halves what is left. The manifest and the
 baselines are those of your working tree: what is asked of each commit is the same. A commit that cannot be run, or fails for another
-reason, is skipped. At both ends the project is run again, until the failure repeats byte for byte or Fisher's exact test decides
-whether it is chance. Without --good it looks ever further back, at the commit of the last recorded pass first. With `setup:` in the
-manifest each commit gets an environment of its own. Interrupted, the same command goes on where it was.
+reason, is skipped. Recorded runs of clean commits that asked the same are used first. At both ends the project is run again, until
+the failure repeats byte for byte or Fisher's exact test decides whether it is chance. Without --good it looks ever further back, at
+the commit of the last recorded pass first. With --env, or `setup:` in the manifest, each commit gets an environment of its own.
+Interrupted, the same command goes on where it was.
 
 exit code: 0 found, 1 several commits may be it or the failure is chance, 2 bad input or interrupted, 3 it cannot be searched.
 """
@@ -15,6 +16,7 @@ import hashlib
 import json
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_golden.cli import options
@@ -28,20 +30,21 @@ from pytest_golden.regression.wording import count_of
 from pytest_golden.report.report_files import write_report
 from pytest_golden.settings import BASELINES_FOLDER
 from pytest_golden.verify.base_worktree import PrivateFolder
+from pytest_golden.verify.bisection import Bisector, Look, Standing
 from pytest_golden.verify.gates import clean_environment
-from pytest_golden.verify.past_commits import Bisector, Look, PastCommits, Standing
-from pytest_golden.verify.store import digest_environment
+from pytest_golden.verify.past_commits import PastCommits
+from pytest_golden.verify.store import digest_environment, list_recorded
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from rich.console import Console
 
-    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+    from pytest_golden.regression.model import GoldenProjectResult
     from pytest_golden.values.shape import Shape
-    from pytest_golden.verify.past_commits import Bisection, Culprit
+    from pytest_golden.verify.bisection import Bisection, Culprit
 
     _Found = TypeVar("_Found", bound=Shape)
 
@@ -66,7 +69,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=_DEFAULT_REPEAT,
         help=f"Run it at most N times at each end (default {_DEFAULT_REPEAT}).",
     )
-    parser.add_argument("--fresh", action="store_true", help="Run commits again that an earlier search has run.")
+    parser.add_argument(
+        "--env",
+        metavar="FILE",
+        help="Make the environment of each commit from its own lock file of this name: a uv.lock, or what `pip install -r` takes.",
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="Run commits again that an earlier search or a recorded gate has run."
+    )
     parser.set_defaults(base=None)
     options.add_options(parser, "--manifest", "--store", "--json")
 
@@ -84,6 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise SettingsError("name one golden project, or give --all for each that fails")
     if arguments.good is not None and arguments.since is not None:
         raise SettingsError("--good and --since both say how far to look back: give one of them")
+    if arguments.env is not None and not Path(arguments.env).is_file():
+        raise SettingsError(f"--env {arguments.env!r} is no file here: name the lock file of the working tree")
     return options.run_against_base(arguments, lambda _, manifest: _search(arguments, manifest))
 
 
@@ -96,10 +108,11 @@ def _search(arguments: argparse.Namespace, manifest: Path) -> int:
         options.say(str(error))
         return _NOT_SEARCHED
     with PrivateFolder(outside=checkout) as private, options.watch_gates() as (say, show):
-        past = PastCommits(manifest, checkout, private.path, clean_environment(os.environ), show)
+        lock = None if arguments.env is None else _find_in_checkout(arguments.env, checkout)
+        past = PastCommits(manifest, checkout, private.path, clean_environment(os.environ), show, lock=lock)
 
         def find(name: str) -> Bisection:
-            kept = KnownRuns("bisect.json", past.manifest, past.declared, name)
+            kept = KnownRuns("bisect.json", past.manifest, past.declared, name, lock or "")
             known = {} if arguments.fresh else {one.commit: one for one in kept.read(Look)}
 
             def keep(looks: Iterable[Look]) -> None:
@@ -107,9 +120,9 @@ def _search(arguments: argparse.Namespace, manifest: Path) -> int:
                 kept.keep(look for look in looks if look.standing is not Standing.SKIPPED)
 
             project = past.declared.get_project(name)
-            bisector = Bisector(past, project, known, keep=keep, say=say, repeat=arguments.repeat)
-            hint = None if good is not None else _find_recorded_pass(arguments, name)
-            return bisector.find(bad, good, hint=hint, since=arguments.since)
+            hint, recorded = _find_recorded(arguments, past, project)
+            bisector = Bisector(past, project, known, recorded=recorded, keep=keep, say=say, repeat=arguments.repeat)
+            return bisector.find(bad, good, hint=None if good is not None else hint, since=arguments.since)
 
         if arguments.all:
             return _search_all(arguments, past, bad, find, say)
@@ -161,30 +174,62 @@ def _search_all(
     return _NOT_SEARCHED if missed else _FOUND if all(one.is_found for one in found) else _UNCLEAR
 
 
-def _find_recorded_pass(arguments: argparse.Namespace, name: str) -> str | None:
-    """Return the commit of the project's last recorded pass, if there is one and the store can be read."""
+def _find_in_checkout(path: str, checkout: Path) -> str:
+    """Return a file's path from the root of the checkout."""
+    file = Path(os.path.realpath(path))
+    if not file.is_relative_to(checkout):
+        raise SettingsError(f"--env {path!r} lies outside the repository {checkout}")
+    return str(file.relative_to(checkout))
+
+
+def _find_recorded(
+    arguments: argparse.Namespace, past: PastCommits, project: GoldenProjectConfig
+) -> tuple[str | None, dict[str, GoldenProjectResult]]:
+    """Return the commit of the project's last recorded pass, and the recorded results that tell what the floor says of a commit."""
     with suppress(GoldenError), options.open_store(arguments) as store, store.read() as connection:
-        past = find_last_pass(connection, name)
-        return None if past is None or past.result.dirty else past.result.commit
-    return None
+        last = find_last_pass(connection, project.name)
+        hint = None if last is None or last.result.dirty else last.result.commit
+        if arguments.fresh or past.has_environments:
+            return hint, {}
+        folder = past.manifest.parent
+        installed = digest_environment(past.declared, past.declared.workspace_root, folder)
+        recorded = list_recorded(connection, project, installed)
+        baselines = f"{BASELINES_FOLDER}/{project.name}"
+        if git.run_git(folder, "ls-files", "--others", "--", baselines).stdout:
+            return hint, {}
+        return hint, {
+            commit: result
+            for commit, result in recorded.items()
+            if git.run_git(folder, "diff", "--quiet", "--no-ext-diff", commit, "--", baselines).returncode == 0
+        }
+    return None, {}
+
+
+def digest_baselines(manifest: Path, name: str) -> str:
+    """Return a digest of the names and the contents of a project's baselines; with an empty name, of all."""
+    digest = hashlib.sha256()
+    folder = manifest.parent / BASELINES_FOLDER / name
+    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        digest.update(f"\0{path.relative_to(folder)}\0".encode("utf-8", "surrogateescape"))
+        with path.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
 
 
 class KnownRuns:
     """Keeps in a file what was found, for a later command that asks the same.
 
-    The key stands for the manifest, the baselines of the project `name` (empty: of all), what is installed, and `more`.
+    The key stands for the manifest, the baselines of the project `name` (empty: of all), what is installed, and `more`. `root` is the
+    workspace root in whose state folder the file lies, the manifest's own by default.
     """
 
-    def __init__(self, file: str, manifest: Path, declared: Manifest, name: str, more: str = "") -> None:
-        self._file, self._name = find_state_folder(declared.workspace_root) / file, name
+    def __init__(
+        self, file: str, manifest: Path, declared: Manifest, name: str, more: str = "", *, root: Path | None = None
+    ) -> None:
+        self._file, self._name = find_state_folder(root or declared.workspace_root) / file, name
         installed = digest_environment(declared, declared.workspace_root, manifest.parent)
-        digest = hashlib.sha256(f"{name}\0{installed}\0{more}".encode("utf-8", "surrogateescape"))
-        baselines = manifest.parent / BASELINES_FOLDER / name
-        for path in (manifest, *sorted(one for one in baselines.rglob("*") if one.is_file())):
-            digest.update(f"\0{path.relative_to(manifest.parent)}\0".encode("utf-8", "surrogateescape"))
-            with path.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
-        self._key = digest.hexdigest()
+        told = (name, installed, more, manifest.read_text(encoding="utf-8"), digest_baselines(manifest, name))
+        self._key = hashlib.sha256("\0".join(told).encode("utf-8", "surrogateescape")).hexdigest()
 
     def _read_all(self) -> Any:
         return json.loads(self._file.read_text(encoding="utf-8"))
@@ -227,7 +272,9 @@ def _show(console: Console, found: Bisection) -> None:
             console.print(styled(f"skipped {look.commit[:_SHORT]}: {look.reason.partition(chr(10))[0]}", "dim"))
     for gap in found.gaps:
         console.print(styled(f"worktree: {gap}", "dim"))
-    console.print(styled(f"{count_of(len(found.looks), 'commit')} looked at", "dim"))
+    recorded = sum(look.is_recorded for look in found.looks)
+    told = f", {recorded} of them in the store" if recorded else ""
+    console.print(styled(f"{count_of(len(found.looks), 'commit')} looked at{told}", "dim"))
 
 
 def _show_culprit(console: Console, culprit: Culprit) -> None:

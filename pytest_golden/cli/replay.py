@@ -2,7 +2,8 @@
 
 It runs the golden projects at each commit after BASE up to HEAD, by first parents, each checked out in a worktree. The manifest and
 the baselines are those of your working tree: so a new output, tolerance or project can be tried on real changes before it is
-accepted. With `setup:` in the manifest each commit gets an environment of its own. Interrupted, the same command goes on where it was.
+accepted. With --against REF those of REF judge the same commits too, and it is told what the two floors see otherwise. With `setup:`
+in the manifest each commit gets an environment of its own. Interrupted, the same command goes on where it was.
 
 exit code: 0 whatever was red, 2 bad input or interrupted, 3 a ref is not there, or BASE did not come before HEAD.
 """
@@ -11,22 +12,27 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_golden.cli import options
-from pytest_golden.cli.bisect import KnownRuns
+from pytest_golden.cli.bisect import KnownRuns, digest_baselines
 from pytest_golden.cli.screen import answer, print_indented, styled
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gateway import git
-from pytest_golden.history.base_files import find_checkout
+from pytest_golden.history.base_files import find_checkout, find_manifest_at
+from pytest_golden.history.changes import compare_declarations
+from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.wording import count_of
-from pytest_golden.verify.base_worktree import PrivateFolder
+from pytest_golden.regression.wording import count_of, name_some
+from pytest_golden.verify.base_worktree import BaseWorktree, PrivateFolder
 from pytest_golden.verify.gates import clean_environment
-from pytest_golden.verify.past_commits import NOT_RUN, PastCommits, PastStatus, ReplayedCommit, Replayer
+from pytest_golden.verify.past_commits import NOT_RUN, PastCommits, ReplayedCommit, Replayer
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from rich.console import Console
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
 
 _NOT_RUN_CODE = 3
 _SHORT, _LONGEST_STRIP = 12, 60
+_MOST_JOBS, _MOST_NAMED = 256, 3
 _SIGNS = {
     ResultStatus.PASSED.value: "✓",
     ResultStatus.FAILED.value: "✗",
@@ -48,6 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden replay`."""
     parser.add_argument("range", metavar="BASE..HEAD", help="The commits; BASE alone means up to the present one.")
     parser.add_argument("names", metavar="NAME", nargs="*", help="Golden projects (default: all).")
+    parser.add_argument(
+        "--against", metavar="REF", help="Compare with the floor of REF: its manifest and its baselines."
+    )
+    parser.add_argument(
+        "--jobs", metavar="N", type=int, default=1, help="Run projects at N commits at once, if all are `independent`."
+    )
     parser.add_argument("--fresh", action="store_true", help="Run commits again that an earlier replay has run.")
     parser.set_defaults(base=None)
     options.add_options(parser, "--manifest", "--json")
@@ -55,6 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the range, and show what was red."""
+    if not 1 <= arguments.jobs <= _MOST_JOBS:
+        raise SettingsError(f"--jobs {arguments.jobs}: give a number from 1 to {_MOST_JOBS}")
+    if arguments.against is not None and (not arguments.against.strip() or arguments.against.startswith("-")):
+        raise SettingsError(f"--against {arguments.against!r} is no git ref: give a branch, a tag or a commit")
     base, _, head = arguments.range.partition("..")
     if not base or base.startswith("-") or head.startswith((".", "-")):
         raise SettingsError(f"{arguments.range!r} is no range of commits: write BASE..HEAD, such as v1.0..main")
@@ -65,21 +82,97 @@ def _replay(arguments: argparse.Namespace, manifest: Path, ends: tuple[str, str]
     try:
         checkout = find_checkout(manifest.parent)
         base, head = (git.find_commit(manifest.parent, ref) for ref in ends)
+        against = None if arguments.against is None else git.find_commit(manifest.parent, arguments.against)
     except GoldenError as error:
         options.say(str(error))
         return _NOT_RUN_CODE
-    with PrivateFolder(outside=checkout) as private, options.watch_gates() as (say, show):
-        past = PastCommits(manifest, checkout, private.path, clean_environment(os.environ), show)
-        names = [past.declared.get_project(name).name for name in arguments.names]
-        names = names or [project.name for project in past.declared.projects]
-        kept = KnownRuns("replay.json", past.manifest, past.declared, "")
-        known = {} if arguments.fresh else {one.commit: one for one in kept.read(ReplayedCommit)}
+    with ExitStack() as held:
+        private = held.enter_context(PrivateFolder(outside=checkout)).path
+        say, show = held.enter_context(options.watch_gates())
+        floors = _Floors(arguments, checkout, private, say, show)
         try:
-            found = Replayer(past, known, keep=kept.keep, say=say).run(base, head, names)
+            found = floors.replay(manifest, base, head)
+            if against is not None:
+                tree = BaseWorktree(checkout, private, against, "against")
+                held.callback(tree.close)
+                found = floors.compare(found, tree, manifest, against)
         except GoldenError as error:
             say(str(error))
             return _NOT_RUN_CODE
     return answer(arguments, found.to_dict, lambda console: _show(console, found))
+
+
+class _Floors:
+    """Runs floors over a range of commits, as the command's arguments say."""
+
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        checkout: Path,
+        private: Path,
+        say: Callable[[str], None],
+        show: Callable[[str], None] | None,
+    ) -> None:
+        self._arguments = arguments
+        self._checkout = checkout
+        self._private = private
+        self._say = say
+        self._show = show
+
+    def _open(self, manifest: Path, floor_root: Path | None = None) -> PastCommits:
+        environment = clean_environment(os.environ)
+        return PastCommits(manifest, self._checkout, self._private, environment, self._show, floor_root=floor_root)
+
+    def replay(self, manifest: Path, base: str, head: str) -> Replay:
+        """Run the floor of the working tree."""
+        past = self._open(manifest)
+        names = [past.declared.get_project(name).name for name in self._arguments.names]
+        names = names or [project.name for project in past.declared.projects]
+        return self._run(past, KnownRuns("replay.json", manifest, past.declared, ""), base, head, names, self._say)
+
+    def compare(self, found: Replay, tree: BaseWorktree, manifest: Path, commit: str) -> Replay:
+        """Run the floor that lies in a worktree, too: those of its projects that are declared otherwise, or have other baselines."""
+        ref = self._arguments.against
+        old = find_manifest_at(manifest, commit)
+        if old is None:
+            raise GoldenError(f"{ref} has no golden projects: without --against the floor is replayed alone")
+        moved = tree.root / os.path.relpath(os.path.realpath(old), os.path.realpath(self._checkout))
+        past, now = self._open(moved, tree.root), load_manifest(manifest)
+        there = {project.name: project for project in past.declared.projects}
+        here = {project.name: project for project in now.projects}
+
+        def differs(name: str) -> bool:
+            if compare_declarations(there[name].to_dict(), here[name].to_dict()):
+                return True
+            return digest_baselines(moved, name) != digest_baselines(manifest, name)
+
+        names = [name for name in found.projects if name in there and differs(name)]
+        if not names:
+            self._say(f"the floor of {ref} is the same for {name_some(found.projects, _MOST_NAMED)}")
+            return replace(found, against=ref)
+        kept = KnownRuns("replay_against.json", moved, past.declared, "", root=now.workspace_root)
+        told = f"with the floor of {ref}: "
+        other = self._run(past, kept, found.base, found.head, names, lambda text: self._say(told + text))
+        return replace(found, against=ref, before=other.commits)
+
+    def _run(
+        self,
+        past: PastCommits,
+        kept: KnownRuns,
+        base: str,
+        head: str,
+        names: Sequence[str],
+        say: Callable[[str], None],
+    ) -> Replay:
+        known = {} if self._arguments.fresh else {one.commit: one for one in kept.read(ReplayedCommit)}
+        jobs = self._arguments.jobs
+        shared = [name for name in names if not past.declared.get_project(name).independent]
+        if shared and jobs > 1:
+            say(
+                f"one commit after another: {name_some(shared, _MOST_NAMED)} may not run beside others, see `independent`"
+            )
+            jobs = 1
+        return Replayer(past, known, keep=kept.keep, say=say, jobs=jobs).run(base, head, names)
 
 
 def _show(console: Console, found: Replay) -> None:
@@ -90,20 +183,39 @@ def _show(console: Console, found: Replay) -> None:
         _SIGNS if (sys.stdout.encoding or "").lower().startswith("utf") else {**_SIGNS, "PASSED": "P", "FAILED": "F"}
     )
     width = max(map(len, found.projects), default=0)
-    for place, name in enumerate(found.projects):
-        strip = "".join(signs.get(one.results[place].status, "?") for one in found.commits)
-        red = found.red[name]
+
+    def show_strip(name: str, commits: Sequence[ReplayedCommit], told: str, style: str) -> None:
+        statuses = ({one.project: one.status for one in commit.results}.get(name, NOT_RUN) for commit in commits)
+        strip = "".join(signs.get(status, "?") for status in statuses)
         shown = strip if len(strip) <= _LONGEST_STRIP else f"...{strip[-_LONGEST_STRIP:]}"
+        console.print(styled(f"{name:<{width}}  {shown}  {told}", style))
+
+    for name in found.projects:
+        red = found.red[name]
         told = f"red at {red} of {count_of(len(found.commits), 'commit')}"
-        console.print(styled(f"{name:<{width}}  {shown}  {told}", "bold red" if red else "green"))
-    before: frozenset[PastStatus] = frozenset()
-    for one in found.commits:
-        others = [result for result in one.results if result.status != ResultStatus.PASSED.value]
+        show_strip(name, found.commits, told, "bold red" if red else "green")
+        if name in found.missed:
+            missed, gained = len(found.missed[name]), len(found.gained[name])
+            told = f"by the floor of {found.against}: {missed} of its red ones would be missed now, {gained} are new"
+            show_strip(name, found.before, told, "bold yellow" if missed else "dim")
+    before: list[str] = []
+    for number, one in enumerate(found.commits):
+        lines = [*_tell_commit(found, number)]
         # What goes on as at the commit before is told by the strip.
-        news = [result for result in others if result not in before]
-        before = frozenset(others)
+        news = [line for line in lines if line not in before]
+        before = lines
         if news:
             console.print()
             console.print(styled(f"{one.commit[:_SHORT]}  {one.day}  {one.subject}", "bold"))
-            for result in news:
-                print_indented(console, f"{result.project} {result.status}: {result.reason}", 2)
+            for line in news:
+                print_indented(console, line, 2)
+
+
+def _tell_commit(found: Replay, number: int) -> Iterator[str]:
+    """Tell what does not pass at a commit, and what would be missed."""
+    for result in found.commits[number].results:
+        if result.status != ResultStatus.PASSED.value:
+            yield f"{result.project} {result.status}: {result.reason}"
+    for result in found.before[number].results if found.before else ():
+        if found.commits[number].commit in found.missed[result.project]:
+            yield f"{result.project} passes now, and is {result.status} by the floor of {found.against}: {result.reason}"

@@ -319,7 +319,7 @@ class BaseEnvironment:
 
     `checkout` is the head's, `worktree` the base's root. Without a `setup:` it is the head's environment. With one it is a
     virtual environment that also sees the head's packages: the setup installs over them, and the head's stays unchanged.
-    The values of the variables in `passed` are hidden in what the setup prints.
+    The values of the variables in `passed` are hidden in what the setup prints. `setup_name` is what errors call the setup.
     """
 
     def __init__(
@@ -329,7 +329,10 @@ class BaseEnvironment:
         private: Path,
         environment: Mapping[str, str],
         passed: Collection[str] = (),
+        *,
+        setup_name: str = "`setup:`",
     ) -> None:
+        self._setup_name = setup_name
         self._checkout = checkout
         self._passed = {name: value for name, value in environment.items() if name in passed}
         self._private = private
@@ -364,7 +367,7 @@ class BaseEnvironment:
         try:
             process = ChildProcess([*setup], cwd=folder, environment=environment, log=self._private / "setup.log")
         except OSError as error:
-            raise GoldenError(f"`setup:` cannot be started: {setup[0]}: {error.strerror or error}") from None
+            raise GoldenError(f"{self._setup_name} cannot be started: {setup[0]}: {error.strerror or error}") from None
         code = None
         try:
             code = process.wait(longest_seconds)
@@ -379,7 +382,7 @@ class BaseEnvironment:
                 if is_late
                 else f"ended with exit code {code}"
             )
-            raise BrokenDownError(f"`setup:` {told}: {gates.find_cause(process.log, folder)}", process.log)
+            raise BrokenDownError(f"{self._setup_name} {told}: {gates.find_cause(process.log, folder)}", process.log)
 
     def _refuse_installed_head(self) -> None:
         """Refuse an environment in which this very checkout is installed: the base would import the head's code."""

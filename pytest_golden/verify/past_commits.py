@@ -1,113 +1,68 @@
-"""Run the present floor on past commits: which of them broke a project, and what would have been red.
+"""Run one floor, its manifest and its baselines, on past commits, and tell what would have been red.
 
-The manifest and the baselines are those of the working tree; everything else is the commit's. So what is asked of each commit
-is the same, and a commit that changed the floor is no culprit.
+Everything else is the commit's. So what is asked of each commit is the same, and a commit that changed the floor is no culprit.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter, deque
+import tempfile
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_golden.errors import GoldenError
 from pytest_golden.gateway import git
 from pytest_golden.manifest.reader import load_manifest
-from pytest_golden.regression import comparison
-from pytest_golden.regression.comparison import ProjectRuns, Side, SideRuns
-from pytest_golden.regression.model import OUTPUT_KINDS, GoldenProjectResult, ResultStatus
+from pytest_golden.regression.model import GoldenProjectResult, ResultStatus
 from pytest_golden.settings import NO_STORE
 from pytest_golden.values.shape import Shape, VersionedShape, in_form
 from pytest_golden.verify import base_worktree, gates
 from pytest_golden.verify.base_worktree import BaseEnvironment, BaseWorktree, JudgedHead
-from pytest_golden.verify.failures import identify_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
-    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
+    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.verify.gates import StartedGate
 
-_SHORT, _MOST_REASON, _MOST_TOLD = 12, 2_000, 500
+_SHORT, _MOST_TOLD = 12, 500
 #: The status of a project at a commit that could not be run.
 NOT_RUN = "not_run"
 _MOST_COMMITS = 100_000
-_FORMAT = "%H%x00%P%x00%an%x00%aI%x00%s"
+_UV_LOCK = "uv.lock"
+_RED = frozenset({ResultStatus.FAILED.value, ResultStatus.ERROR.value})
 
 
-class Standing(StrEnum):
-    """How a project stands at a commit: it passes, it fails as at the end, or the commit tells nothing about that failure."""
-
-    GOOD = "good"
-    BAD = "bad"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class Look(Shape):
-    """One commit that was looked at; `reason` is why it is bad or tells nothing."""
+class _StartedCommit(NamedTuple):
+    """Projects that run at a commit; `held` removes what was made for that."""
 
     commit: str
-    standing: Standing
-    reason: str = ""
+    names: Sequence[str]
+    gate: StartedGate
+    held: ExitStack
 
-
-@dataclass(frozen=True, slots=True)
-class Culprit(Shape):
-    """A commit that may have broken the project. `files` are those that it changed against its first parent."""
-
-    commit: str
-    author: str
-    authored_at: str
-    subject: str
-    files: tuple[str, ...]
-    is_merge: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Bisection(VersionedShape):
-    """What was found: the commits that can have broken a project, one if it is clear which.
-
-    `good` is the last commit known to pass and `bad` the first one known to fail; how often each passed and failed stands beside.
-    `p_value` is how likely the failure is chance, None where it needs no test. `gaps` are what the worktrees lacked.
-    """
-
-    project: str
-    good: str
-    bad: str
-    culprits: tuple[Culprit, ...]
-    reason: str
-    looks: tuple[Look, ...]
-    good_passed: int = 0
-    good_failed: int = 0
-    bad_passed: int = 0
-    bad_failed: int = 0
-    p_value: float | None = None
-    is_chance: bool = False
-    gaps: tuple[str, ...] = ()
-
-    @property
-    @in_form()
-    def is_found(self) -> bool:
-        """Tell whether one commit is to blame."""
-        return len(self.culprits) == 1 and not self.is_chance
-
-
-class _Range(NamedTuple):
-    """The commits after a good one up to a bad one, oldest first."""
-
-    good: str
-    commits: tuple[str, ...]
+    def abandon(self) -> None:
+        """End them."""
+        with self.held:
+            self.gate.process.end()
 
 
 class PastCommits:
-    """Runs projects of the working tree's manifest on earlier commits, one after another, each in a worktree of its own.
+    """Runs projects of a manifest on earlier commits, each in a worktree of its own.
 
-    `show` receives the last line of a running gate.
+    Args:
+        manifest: the floor's, with its baselines beside it.
+        checkout: the root of the working tree.
+        private: a folder for what is made meanwhile.
+        environment: the variables of the gates.
+        show: receives the last line of a running gate.
+        floor_root: the root of the checkout that holds the manifest, if that is not the working tree.
+        lock: a lock file, by its path from the root: each commit gets the environment that its own one describes. Otherwise the
+            manifest's `setup:` makes it, or it is this one.
     """
 
     def __init__(
@@ -117,15 +72,19 @@ class PastCommits:
         private: Path,
         environment: Mapping[str, str],
         show: Callable[[str], None] | None = None,
+        *,
+        floor_root: Path | None = None,
+        lock: str | None = None,
     ) -> None:
         self.manifest = manifest
         self.declared: Manifest = load_manifest(manifest)
         self.gaps: set[str] = set()
+        self._floor_root = floor_root or checkout
+        self._lock = lock
         self._checkout = checkout
         self._private = private
         self._environment = environment
         self._show = show
-        self._count = 0
         self._together: tuple[str, ...] = ()
         # By commit: the results that nobody has asked for yet, or why there are none.
         self._shared: dict[str, dict[str, GoldenProjectResult] | GoldenError] = {}
@@ -152,276 +111,59 @@ class PastCommits:
         """From now on run these projects together at each commit: `run` takes the first result of each from that gate."""
         self._together = tuple(names)
 
+    @property
+    def has_environments(self) -> bool:
+        """Tell whether each commit has an environment of its own."""
+        return self._lock is not None or self.declared.setup is not None
+
     def run_all(self, commit: str, names: Sequence[str]) -> dict[str, GoldenProjectResult]:
         """Run projects at a commit, in one gate, and return their results by name. Raises as `run`."""
-        self._count += 1
-        private = self._private / f"run-{self._count}"
-        private.mkdir()
+        return self.finish(self.start(commit, names))
+
+    def start(self, commit: str, names: Sequence[str]) -> _StartedCommit:
+        """Start projects at a commit, in one gate: `finish` or `abandon` it. Raises as `run`."""
+        private = Path(tempfile.mkdtemp(prefix="run-", dir=self._private))
         declared, passed = self.declared, self.declared.list_passed()
         head = JudgedHead(
-            self._checkout, self.manifest, declared.workspace_root, self._environment, passed, declared.setup
+            self._floor_root, self.manifest, declared.workspace_root, self._environment, passed, declared.setup
         )
         with ExitStack() as held:
             held.callback(shutil.rmtree, private, ignore_errors=True)
             # Directly below: by that git's record of it is known, and forgotten, if we are killed.
-            tree = BaseWorktree(self._checkout, self._private, commit, f"commit-{self._count}")
+            tree = BaseWorktree(self._checkout, self._private, commit, f"commit-of-{private.name}")
             held.callback(tree.close)
             self.gaps.update(tree.find_gaps())
             base_worktree.lay_declarations(tree, head, self.manifest, links=False)
-            file = tree.root / os.path.relpath(os.path.realpath(self.manifest), os.path.realpath(self._checkout))
-            made = BaseEnvironment(self._checkout, tree.root, private, self._environment, passed)
-            place = made.prepare(file, declared.setup, base_worktree.find_setup_seconds(declared.projects))
+            file = tree.root / os.path.relpath(os.path.realpath(self.manifest), os.path.realpath(self._floor_root))
+            setup, named = declared.setup, "`setup:`"
+            if self._lock is not None:
+                setup, named = _make_setup(tree.root / self._lock, commit), f"`--env {self._lock}`"
+            made = BaseEnvironment(self._checkout, tree.root, private, self._environment, passed, setup_name=named)
+            place = made.prepare(file, setup, base_worktree.find_setup_seconds(declared.projects))
             reports = {f"GOLDEN_{kind.upper()}": str(private / f"aside.{kind}") for kind in ("junit", "html")}
             place = replace(place, environment={**place.environment, **reports}, options=("--golden-learning=off",))
             gate = gates.start_gate(gates.use_store(place, NO_STORE), private, "gate", projects=names)
+            return _StartedCommit(commit, names, gate, held.pop_all())
+
+    def finish(self, started: _StartedCommit) -> dict[str, GoldenProjectResult]:
+        """Wait for the projects, and return their results by name. Raises as `run`."""
+        with started.held:
             try:
-                report = gates.finish_gate(gate, f"commit {commit[:_SHORT]}", self._show)
+                report = gates.finish_gate(started.gate, f"commit {started.commit[:_SHORT]}", self._show)
             except gates.BrokenDownError as error:
                 raise GoldenError(str(error)) from None
             # A quarantine says what a gate makes of a failure, and a failure it is.
-            return {name: replace(gates.result_of(report, name), quarantined=None) for name in names}
+            return {name: replace(gates.result_of(report, name), quarantined=None) for name in started.names}
 
 
-class Bisector:
-    """Searches for the commit that broke one project.
-
-    Args:
-        past: runs the project.
-        project: what broke.
-        known: standings that an earlier search has found, by commit; it grows.
-        keep: is called after each run, so that an interrupted search can go on.
-        say: tells a person what was looked at.
-        repeat: how often the project is run at most at either end.
-    """
-
-    def __init__(
-        self,
-        past: PastCommits,
-        project: GoldenProjectConfig,
-        known: dict[str, Look],
-        *,
-        keep: Callable[[Iterable[Look]], None] = lambda _: None,
-        say: Callable[[str], None] = lambda _: None,
-        repeat: int = 10,
-    ) -> None:
-        self._past = past
-        self._project = project
-        self._known = known
-        self._keep = keep
-        self._say = say
-        self._repeat = repeat
-        self._results: dict[str, GoldenProjectResult] = {}
-        self._looks: dict[str, Look] = {}
-        # Of the bad end, known when it has been run.
-        self._failure: comparison.Failure | None = None
-        self._reason = ""
-
-    def find(self, bad: str, good: str | None, *, hint: str | None = None, since: str | None = None) -> Bisection:
-        """Find the commit after `good` up to `bad` that broke the project.
-
-        Without `good`, commits ever further back are tried, `hint` first if it is one of them: the commit of a recorded pass.
-
-        Raises:
-            GoldenError: the project does not fail at `bad`, it fails at `good` too, or no commit passes.
-        """
-        folder = self._past.manifest.parent
-        self._begin(bad)
-        commits = list_first_parents(folder, bad, good, since)
-        if good is None:
-            searched = self._reach_back(commits, hint)
-        else:
-            if self._look(good).standing is not Standing.GOOD:
-                raise GoldenError(
-                    f"{self._project.name} does not pass at {good[:_SHORT]}: {self._looks[good].reason or 'it is skipped there'}"
-                )
-            searched = _Range(good, tuple(commits))
-        found = self._halve(searched)
-        while len(found.commits) == 1 and (inner := self._open_merge(found.commits[0])) is not None:
-            found = self._halve(inner)
-        return self._describe(found)
-
-    def _begin(self, bad: str) -> None:
-        """Run the project at the bad end: every other failure is compared with this one."""
-        result = self._results[bad] = self._past.run(bad, self._project.name)
-        if result.status is ResultStatus.PASSED:
-            raise GoldenError(
-                f"{self._project.name} passes at {bad[:_SHORT]}, in a fresh checkout: edits that are not committed, or files that "
-                "git ignores, break it in the working tree"
-            )
-        if not result.status.is_failure:
-            raise GoldenError(f"{self._project.name} was not run at {bad[:_SHORT]}: {result.error_message}")
-        self._failure, self._reason = identify_failure(result), _tell(result)
-        self._note(Look(bad, Standing.BAD, self._reason))
-
-    def _reach_back(self, commits: Sequence[str], hint: str | None) -> _Range:
-        """Look ever further back until the project passes, twice as far each time."""
-        positions = deque([commits.index(hint)] if hint in commits[:-1] else [])
-        steps = 1
-        while steps < len(commits):
-            positions.append(len(commits) - 1 - steps)
-            steps *= 2
-        positions.append(0)
-        first_bad = len(commits) - 1
-        for position in positions:
-            if position >= first_bad:
-                continue
-            standing = self._look(commits[position]).standing
-            if standing is Standing.GOOD:
-                return _Range(commits[position], tuple(commits[position + 1 : first_bad + 1]))
-            if standing is Standing.BAD:
-                first_bad = position
-        folder = self._past.manifest.parent
-        is_shallow = _ask(folder, "rev-parse", "--is-shallow-repository").strip() == "true"
-        advice = (
-            "this clone is shallow, `git fetch --unshallow` brings the others"
-            if is_shallow
-            else "name a good one by --good REF"
-        )
-        raise GoldenError(
-            f"{self._project.name} passes at none of the commits that were tried, back to {commits[0][:_SHORT]}: {advice}"
-        )
-
-    def _halve(self, searched: _Range) -> _Range:
-        """Return the range between the last good and the first bad commit; more than one commit if some tell nothing."""
-        good, commits = searched
-        low, high = -1, len(commits) - 1
-        while True:
-            waiting = [at for at in range(low + 1, high) if not self._is_skipped(commits[at])]
-            if not waiting:
-                return _Range(good if low < 0 else commits[low], commits[low + 1 : high + 1])
-            middle = (low + high) // 2
-            at = min(waiting, key=lambda one: abs(one - middle))
-            standing = self._look(commits[at], left=len(waiting)).standing
-            if standing is Standing.GOOD:
-                low = at
-            elif standing is Standing.BAD:
-                high = at
-
-    def _is_skipped(self, commit: str) -> bool:
-        return commit in self._looks and self._looks[commit].standing is Standing.SKIPPED
-
-    def _open_merge(self, commit: str) -> _Range | None:
-        """Return the commits that a merge brought in, if the project passed where they began and fails as the last one of them."""
-        folder = self._past.manifest.parent
-        parents = _ask(folder, "rev-parse", f"{commit}^@").split()
-        if len(parents) < 2 or self._look(parents[1]).standing is not Standing.BAD:
-            return None
-        began = _ask(folder, "merge-base", parents[0], parents[1]).strip()
-        if self._look(began).standing is not Standing.GOOD:
-            return None
-        return _Range(began, list_first_parents(folder, parents[1], began))
-
-    def _look(self, commit: str, *, left: int = 0) -> Look:
-        if commit not in self._looks:
-            look = self._known.get(commit)
-            # An earlier search may have looked for another failure.
-            if look is None or (look.standing is Standing.BAD and look.reason != self._reason):
-                look = self._judge(commit)
-            self._note(look, left)
-        return self._looks[commit]
-
-    def _judge(self, commit: str) -> Look:
-        try:
-            result = self._past.run(commit, self._project.name)
-        except GoldenError as error:
-            return Look(commit, Standing.SKIPPED, f"it cannot be run: {error}"[:_MOST_REASON])
-        self._results[commit] = result
-        if result.status is ResultStatus.PASSED:
-            return Look(commit, Standing.GOOD)
-        if not self._fails_alike(identify_failure(result)):
-            return Look(commit, Standing.SKIPPED, f"it fails for another reason: {_tell(result)}"[:_MOST_REASON])
-        return Look(commit, Standing.BAD, _tell(result))
-
-    def _fails_alike(self, failure: comparison.Failure | None) -> bool:
-        """Tell whether a failure has a reason of the bad end's. An output that differs otherwise is the same output, and red."""
-        if failure is None or self._failure is None:
-            return False
-        shared = failure.reasons.keys() & self._failure.reasons.keys()
-        return any(kind in OUTPUT_KINDS for kind, _ in shared) or not failure.is_other_than((self._failure,))
-
-    def _note(self, look: Look, left: int = 0) -> None:
-        self._looks[look.commit] = self._known[look.commit] = look
-        self._keep(self._known.values())
-        more = f" ({left} {'commit' if left == 1 else 'commits'} left)" if left else ""
-        is_told = look.standing is Standing.SKIPPED or len(self._looks) == 1
-        told = look.reason.partition("\n")[0] if is_told else ""
-        self._say(f"{look.commit[:_SHORT]} is {look.standing}{f': {told}' if told else ''}{more}")
-
-    def _describe(self, found: _Range) -> Bisection:
-        good, bad = found.good, found.commits[-1]
-        runs = self._repeat_ends(good, bad)
-        (judged,) = comparison.compare_runs({self._project.name: runs}, self._repeat)
-        folder = self._past.manifest.parent
-        return Bisection(
-            project=self._project.name,
-            good=good,
-            bad=bad,
-            culprits=tuple(read_culprit(folder, commit) for commit in found.commits),
-            reason=self._looks[bad].reason,
-            looks=tuple(self._looks.values()),
-            good_passed=runs.base.tally.passed,
-            good_failed=runs.base.tally.failed,
-            bad_passed=runs.head.tally.passed,
-            bad_failed=runs.head.tally.failed,
-            p_value=runs.p_value,
-            is_chance=judged.verdict is not comparison.Verdict.NEW_REGRESSION,
-            gaps=tuple(sorted(self._past.gaps)),
-        )
-
-    def _repeat_ends(self, good: str, bad: str) -> ProjectRuns:
-        """Run the project again at the last good and the first bad commit, until it is certain that chance is not the cause."""
-        name = self._project.name
-        base, head = self._get_result(good), self._get_result(bad)
-        runs = ProjectRuns(
-            name, SideRuns.begin(base, identify_failure(base)), SideRuns.begin(head, identify_failure(head))
-        )
-        while chosen := comparison.choose_repeats({name: runs}, self._repeat):
-            for side in chosen:
-                result = self._past.run(good if side is Side.BASE else bad, name)
-                runs = runs.count(side, result.status, identify_failure(result))
-        return runs
-
-    def _get_result(self, commit: str) -> GoldenProjectResult:
-        if commit not in self._results:
-            self._results[commit] = self._past.run(commit, self._project.name)
-        return self._results[commit]
-
-
-def list_first_parents(folder: Path, bad: str, good: str | None, since: str | None = None) -> tuple[str, ...]:
-    """List the commits up to a bad one by first parents, oldest first: those after a good one, or all.
-
-    Raises:
-        GoldenError: the good one is no ancestor of the bad one.
-    """
-    if good is not None:
-        fork = git.run_git(folder, "merge-base", "--is-ancestor", good, bad)
-        if fork.returncode or good == bad:
-            raise GoldenError(f"{good[:_SHORT]} is no ancestor of {bad[:_SHORT]}: give a commit that came before it")
-    limits = [] if good is None else [f"^{good}"]
-    limits += [] if since is None else [f"--since={since}"]
-    told = _ask(folder, "rev-list", "--first-parent", "--reverse", f"--max-count={_MOST_COMMITS}", bad, *limits)
-    # git's --since leaves out a bad commit that is older.
-    commits = tuple(told.split())
-    return commits if commits[-1:] == (bad,) else (*commits, bad)
-
-
-def read_culprit(folder: Path, commit: str) -> Culprit:
-    """Read what git knows of a commit."""
-    told = _ask(folder, "show", "--no-patch", f"--format={_FORMAT}", commit).rstrip("\n")
-    full, parents, author, authored_at, subject = told.split("\0")
-    against = f"{commit}^1" if parents else _ask(folder, "hash-object", "-t", "tree", os.devnull).strip()
-    listed = git.ask_git(
-        folder, "diff", "--name-only", "--no-renames", "-z", against, commit, failing="git cannot compare commits"
-    )
-    return Culprit(full, author, authored_at, subject, tuple(git.split_paths(listed)), " " in parents)
-
-
-def _tell(result: GoldenProjectResult) -> str:
-    return (result.error_message or str(result.status))[:_MOST_REASON]
-
-
-def _ask(folder: Path, *arguments: str) -> str:
-    return git.ask_git(folder, *arguments, failing="git cannot list commits").decode("utf-8", "replace")
+def _make_setup(lock: Path, commit: str) -> tuple[str, ...]:
+    """Return the command that installs what a lock file names into the environment that is made for its commit."""
+    if not lock.is_file():
+        raise GoldenError(f"there is no {lock.name} at {commit[:_SHORT]}")
+    if lock.name == _UV_LOCK:
+        # Into the environment that is active, beside what is there.
+        return ("uv", "sync", "--frozen", "--active", "--inexact", "--quiet", "--project", str(lock.parent))
+    return ("python", "-m", "pip", "install", "--quiet", "-r", str(lock))
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,20 +187,46 @@ class ReplayedCommit(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Replay(VersionedShape):
-    """The present floor over a range of commits, oldest first, by first parents."""
+    """A floor over a range of commits, oldest first, by first parents.
+
+    `before` are the same commits with the floor of the ref `against`: the results of those projects whose floor is another one there.
+    """
 
     base: str
     head: str
     projects: tuple[str, ...]
     commits: tuple[ReplayedCommit, ...]
+    against: str | None = None
+    before: tuple[ReplayedCommit, ...] = ()
 
     @property
     @in_form()
     def red(self) -> dict[str, int]:
         """Count, for each project, the commits at which it would have been red."""
-        failing = {ResultStatus.FAILED.value, ResultStatus.ERROR.value}
-        counts = Counter(one.project for commit in self.commits for one in commit.results if one.status in failing)
+        counts = Counter(one.project for commit in self.commits for one in commit.results if one.status in _RED)
         return {name: counts[name] for name in self.projects}
+
+    @property
+    @in_form()
+    def missed(self) -> dict[str, list[str]]:
+        """Return, for each project of `before`, the commits at which it was red there and passes now."""
+        return self._find_turned(self.before, self.commits)
+
+    @property
+    @in_form()
+    def gained(self) -> dict[str, list[str]]:
+        """Return, for each project of `before`, the commits at which it passed there and is red now."""
+        return self._find_turned(self.commits, self.before)
+
+    def _find_turned(self, red: Sequence[ReplayedCommit], green: Sequence[ReplayedCommit]) -> dict[str, list[str]]:
+        names = [one.project for one in self.before[0].results] if self.before else []
+        found: dict[str, list[str]] = {name: [] for name in names}
+        for one, other in zip(red, green, strict=False):
+            passing = {result.project for result in other.results if result.status == ResultStatus.PASSED.value}
+            for result in one.results:
+                if result.project in found and result.status in _RED and result.project in passing:
+                    found[result.project].append(one.commit)
+        return found
 
 
 class _Told(NamedTuple):
@@ -472,7 +240,12 @@ class _Told(NamedTuple):
 class Replayer:
     """Runs projects at one commit after another.
 
-    `known` are commits at which an earlier replay has run some projects, by their ids; it grows. `keep` is called after each run.
+    Args:
+        past: runs them.
+        known: commits at which an earlier replay has run some projects, by their ids; it grows.
+        keep: is called after each run.
+        say: tells a person what was run.
+        jobs: at how many commits projects run at once.
     """
 
     def __init__(
@@ -482,11 +255,13 @@ class Replayer:
         *,
         keep: Callable[[Iterable[ReplayedCommit]], None] = lambda _: None,
         say: Callable[[str], None] = lambda _: None,
+        jobs: int = 1,
     ) -> None:
         self._past = past
         self._known = known
         self._keep = keep
         self._say = say
+        self._jobs = jobs
 
     def run(self, base: str, head: str, names: Sequence[str]) -> Replay:
         """Run the projects at each commit after `base` up to `head`.
@@ -495,25 +270,45 @@ class Replayer:
             GoldenError: `base` is no ancestor of `head`, or git cannot list the commits.
         """
         commits = list_range(self._past.manifest.parent, base, head)
+        missing = {one.commit: [name for name in names if name not in self._read_known(one.commit)] for one in commits}
+        waiting = (one.commit for one in commits if missing[one.commit])
+        started: dict[str, _StartedCommit | GoldenError] = {}
         replayed = []
-        for number, one in enumerate(commits, 1):
-            known = self._known.get(one.commit)
-            results = {} if known is None else {result.project: result for result in known.results}
-            missing = [name for name in names if name not in results]
-            if missing:
-                results |= self._run(one.commit, missing)
-                # What could not be run for a moment may run tomorrow.
-                kept = tuple(result for result in results.values() if result.status != NOT_RUN)
-                self._known[one.commit] = ReplayedCommit(*one, kept)
-                self._keep(self._known.values())
-            asked = ReplayedCommit(*one, tuple(results[name] for name in names))
-            replayed.append(asked)
-            self._say(f"{number} of {len(commits)}: {one.commit[:_SHORT]} {one.subject}{_tell_others(asked)}")
+        try:
+            for number, one in enumerate(commits, 1):
+                while len(started) < self._jobs and (commit := next(waiting, None)) is not None:
+                    started[commit] = self._start(commit, missing[commit])
+                results = self._read_known(one.commit)
+                if one.commit in started:
+                    results |= self._finish(started.pop(one.commit), missing[one.commit])
+                    # What could not be run for a moment may run tomorrow.
+                    kept = tuple(result for result in results.values() if result.status != NOT_RUN)
+                    self._known[one.commit] = ReplayedCommit(*one, kept)
+                    self._keep(self._known.values())
+                asked = ReplayedCommit(*one, tuple(results[name] for name in names))
+                replayed.append(asked)
+                self._say(f"{number} of {len(commits)}: {one.commit[:_SHORT]} {one.subject}{_tell_others(asked)}")
+        finally:
+            for begun in started.values():
+                if not isinstance(begun, GoldenError):
+                    begun.abandon()
         return Replay(base, head, tuple(names), tuple(replayed))
 
-    def _run(self, commit: str, names: Sequence[str]) -> dict[str, PastStatus]:
+    def _read_known(self, commit: str) -> dict[str, PastStatus]:
+        known = self._known.get(commit)
+        return {} if known is None else {result.project: result for result in known.results}
+
+    def _start(self, commit: str, names: Sequence[str]) -> _StartedCommit | GoldenError:
         try:
-            results = self._past.run_all(commit, names)
+            return self._past.start(commit, names)
+        except GoldenError as error:
+            return error
+
+    def _finish(self, started: _StartedCommit | GoldenError, names: Sequence[str]) -> dict[str, PastStatus]:
+        try:
+            if isinstance(started, GoldenError):
+                raise started
+            results = self._past.finish(started)
         except GoldenError as error:
             return {name: PastStatus(name, NOT_RUN, str(error)[:_MOST_TOLD]) for name in names}
         return {name: _make_status(results[name]) for name in names}

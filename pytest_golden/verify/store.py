@@ -23,7 +23,7 @@ from pytest_golden.regression.verdict import RunStatus
 from pytest_golden.storage.folder import flush, make_folder
 from pytest_golden.storage.location import parse_location
 from pytest_golden.storage.schema import entries, gate_results, gate_runs
-from pytest_golden.storage.shared_documents import digest_document
+from pytest_golden.storage.shared_documents import digest_document, is_own_run, read_document
 from pytest_golden.storage.store import Store
 from pytest_golden.verify.base_worktree import is_in_private_folder
 from pytest_golden.verify.failures import identify_failure
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from pytest_golden.manifest.model import Manifest
+    from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
     from pytest_golden.verify.model import BaseKey, Verification
 
 VERIFY_TYPE = "verify"
@@ -43,6 +43,7 @@ _BUSY_SECONDS = 5.0
 _MOST_RUNS_LOOKED_AT = 2_000
 _MOST_RUNS = 50
 _MOST_VERIFICATIONS = 50
+_MOST_RECORDED = 200
 _INTERRUPTED = RunStatus.INTERRUPTED.value
 _FAILED = frozenset({"FAILED", "ERROR"})
 
@@ -249,6 +250,36 @@ def list_results_of(connection: Connection, run_ids: Iterable[str]) -> tuple[Gol
     ).all()
     whole = (_add_steps(connection, plain) for plain in rows)
     return tuple(GoldenProjectResult.from_dict(plain) for plain in whole if plain is not None)
+
+
+def list_recorded(
+    connection: Connection, project: GoldenProjectConfig, environment_digest: str
+) -> dict[str, GoldenProjectResult]:
+    """Return a project's newest results by commit: of people's own runs, without edits, declared as it is now, in this environment.
+
+    Which baselines a commit had is not looked at.
+    """
+    # Only a search asks for this, and it loads what reads trajectories.
+    from pytest_golden.history.changes import compare_declarations
+
+    rows = connection.execute(
+        select(gate_results.c.result, gate_results.c.declaration_digest, gate_runs.c.commit)
+        .join(gate_runs, gate_runs.c.entry_id == gate_results.c.run_id)
+        .where(gate_results.c.project == project.name, gate_results.c.is_narrowed.is_(False), is_own_run())
+        .where(gate_runs.c.dirty.is_(False), gate_runs.c.environment_digest == environment_digest, _has_ended())
+        .order_by(gate_results.c.number.desc())
+        .limit(_MOST_RECORDED)
+    ).all()
+    now = project.to_dict()
+    digests = {row.declaration_digest for row in rows}
+    same = {one for one in digests if not compare_declarations(read_document(connection, one) or {}, now)}
+    found: dict[str, GoldenProjectResult] = {}
+    for row in rows:
+        whole = _add_steps(connection, row.result) if row.declaration_digest in same else None
+        result = None if whole is None else GoldenProjectResult.from_dict(whole)
+        if result is not None and result.accepted is None and not result.is_interrupted and _says_something(result):
+            found.setdefault(row.commit, result)
+    return found
 
 
 def mark_regressions(connection: Connection, run_ids: Iterable[str], kinds: Mapping[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.cli.conftest import Golden
+    from tests.cli.conftest import Golden, GoldenProcess
 
     Commit = Callable[..., str]
 
@@ -131,6 +132,100 @@ def test_a_failure_by_chance_accuses_nobody(shop: Path, commit: Commit, golden: 
     assert "orders fails by chance: no commit is to blame" in ran.out
 
 
+@pytest.fixture
+def recorded(shop: Path, commit: Commit, golden_process: GoldenProcess) -> tuple[str, list[str]]:
+    """A good commit and five later ones, each of which a gate has run; the third breaks the project."""
+    good = git(shop, "rev-parse", "HEAD")
+    later = []
+    for number, total in enumerate([10, 10, 11, 11, 11]):
+        later.append(commit(f"Commit {number}", load=f"{LOAD.format(total)}# {number}\n"))
+        assert golden_process("gate", "--", "-q").code == (total != 10)
+    return good, later
+
+
+def test_recorded_runs_are_not_run_again_but_at_the_ends(
+    shop: Path, recorded: tuple[str, list[str]], golden: Golden
+) -> None:
+    good, later = recorded
+    ran = golden("bisect", "orders", "--good", good)
+    assert ran.code == 0, ran.err
+    assert f"orders broke with {later[2][:12]}" in ran.out
+    assert f"{later[1][:12]} is good, as recorded" in ran.err
+    # The given good end, which no gate has run, and the two ends that were found.
+    assert [line.split()[1] for line in ran.err.splitlines() if "recorded" not in line] == [
+        one[:12] for one in (later[4], good, later[1], later[2])
+    ]
+    (shop / ".golden" / "bisect.json").unlink()
+    assert "as recorded" not in golden("bisect", "orders", "--good", good, "--fresh").err
+    # Another floor has asked something else of them.
+    (shop / "golden_baselines" / "orders" / "orders.csv").write_text("id,total\n1,12\n")
+    assert "as recorded" not in golden("bisect", "orders").err
+
+
+def test_a_recorded_run_that_stands_otherwise_here_is_not_believed(
+    shop: Path, recorded: tuple[str, list[str]], commit: Commit, golden: Golden, golden_process: GoldenProcess
+) -> None:
+    # What git ignores was there when the gate ran, and is in no worktree.
+    (shop / ".gitignore").write_text(".golden\ntotal.txt\n")
+    (shop / "total.txt").write_text("10")
+    reads = "printf 'id,total\\n1,%s\\n' $(cat total.txt || echo 11) > orders.csv\n"
+    first = commit("Read the total", load=reads)
+    second = commit("Note", load=f"{reads}# 1\n")
+    assert golden_process("gate", "--", "-q").code == 0
+    commit("Another note", load=f"{reads}# 2\n")
+    ran = golden("bisect", "orders")
+    assert ran.code == 0, ran.err
+    assert f"{second[:12]} was recorded as good: recorded runs tell nothing here" in ran.err
+    # There it was red already, for the same output.
+    assert f"orders broke with {recorded[1][2][:12]}" in ran.out
+    assert first[:12] not in ran.out
+
+
+def test_each_commit_gets_the_environment_of_its_lock_file(
+    shop: Path, commit: Commit, golden: Golden, tmp_path: Path
+) -> None:
+    for version in (1, 2):
+        write_wheel(tmp_path, version)
+    (shop / "load.sh").unlink()
+    (shop / "golden_projects.yaml").write_text(MANIFEST.replace("load.sh", "load.py"))
+    load = "import rates\nopen('orders.csv', 'w').write(f'id,total\\n1,{9 + rates.RATE}\\n')\n"
+    (shop / "load.py").write_text(load)
+    lock = shop / "pinned.txt"
+
+    def pin(version: int, subject: str) -> str:
+        lock.write_text(f"--no-index\n--find-links {tmp_path}\nrates=={version}.0\n")
+        return commit(subject)
+
+    none = git(shop, "rev-parse", "HEAD")
+    good = pin(1, "Use the rates")
+    commit("Note", note="1")
+    culprit = pin(2, "Raise the rates")
+    commit("Another note", note="2")
+    ran = golden("bisect", "orders", "--good", good, "--env", "pinned.txt", "--json")
+    assert ran.code == 0, ran.err
+    assert [one["commit"] for one in ran.json["culprits"]] == [culprit]
+    assert (
+        f"there is no pinned.txt at {none[:12]}" in golden("bisect", "orders", "--good", none, "--env", lock.name).err
+    )
+    pin(3, "Raise them again")
+    ran = golden("bisect", "orders", "--good", good, "--env", "pinned.txt")
+    assert ran.code == 3
+    assert "`--env pinned.txt` ended with exit code 1: ERROR: No matching distribution found for rates==3.0" in ran.err
+
+
+def write_wheel(folder: Path, version: int) -> None:
+    told = f"Metadata-Version: 2.1\nName: rates\nVersion: {version}.0\n"
+    parts = {
+        "rates.py": f"RATE = {version}\n",
+        f"rates-{version}.0.dist-info/METADATA": told,
+        f"rates-{version}.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"rates-{version}.0.dist-info/RECORD": "",
+    }
+    with zipfile.ZipFile(folder / f"rates-{version}.0-py3-none-any.whl", "w") as wheel:
+        for name, text in parts.items():
+            wheel.writestr(name, text)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -143,6 +238,8 @@ def test_a_failure_by_chance_accuses_nobody(shop: Path, commit: Commit, golden: 
         ((), 2, "name one golden project, or give --all"),
         (("orders", "--all"), 2, "name one golden project, or give --all"),
         (("orders", "--since", " "), 2, "is no date"),
+        (("orders", "--env", "uv.lock"), 2, "--env 'uv.lock' is no file here"),
+        (("orders", "--env", "/etc/passwd"), 2, "lies outside the repository"),
     ],
 )
 def test_what_cannot_be_searched_is_told(
