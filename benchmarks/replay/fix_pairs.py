@@ -106,12 +106,12 @@ def run_gate(folder: Path, *options: str) -> dict[str, str]:
     return {one["name"]: one["status"] for one in json.loads(report.read_text())["results"]}
 
 
-def plan(folder: Path) -> set[str]:
-    """Return the projects that `--golden-changed HEAD` leaves out."""
+def plan(folder: Path, ref: str = "HEAD") -> set[str]:
+    """Return the projects that `--golden-changed REF` leaves out."""
     # The plan is that of a session that records reads.
     environment = {**os.environ, "GOLDEN_READS": "1"}
     told = subprocess.run(
-        [_BIN / "golden", "plan", "HEAD", "--json"], cwd=folder, capture_output=True, check=True, env=environment
+        [_BIN / "golden", "plan", ref, "--json"], cwd=folder, capture_output=True, check=True, env=environment
     )
     return {one["name"] for one in json.loads(told.stdout)["projects"] if not one["runs"]}
 

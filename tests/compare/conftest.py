@@ -37,9 +37,12 @@ class Workspace:
         declared = tuple(DeclaredOutput(one) if isinstance(one, str) else one for one in outputs)
         return GoldenProjectConfig("sales", "run.sh", outputs=declared, **keys)
 
-    def check(self, project: GoldenProjectConfig, *, accepts: bool = False) -> GoldenProjectResult:
+    def check(
+        self, project: GoldenProjectConfig, *, accepts: bool = False, changed: tuple[str, ...] = ()
+    ) -> GoldenProjectResult:
         keeper = BaselineKeeper(self.path / "golden_baselines", accepts=accepts)
-        return RegressionGuard(self.gateway, baselines=keeper).check_one(project, {})
+        narrowed = {project.name: changed} if changed else {}
+        return RegressionGuard(self.gateway, baselines=keeper, narrowed=narrowed).check_one(project, {})
 
     def accept(self, project: GoldenProjectConfig) -> GoldenProjectResult:
         return self.check(project, accepts=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engines.examples import EXAMPLES, SQLMESH, Example
+from tests.repository import Repository
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,9 +46,10 @@ def example(request: pytest.FixtureRequest, tmp_path: Path) -> Example:
     return given
 
 
-def run(folder: Path) -> tuple[list[str], str]:
+def run(folder: Path, *options: str) -> tuple[list[str], str]:
     """Run the gate; return the names of the steps and the failure."""
     command = [sys.executable, "-m", "pytest", "--golden", "-vv", "--golden-json=report.json", "-p", "no:cacheprovider"]
+    command += options
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     (result,) = json.loads((folder / "report.json").read_text())["results"]
     steps = re.findall(r"^ +step: (.*?)(?: \([\d.]+s\))?(?:: .*)?$", done.stdout, re.MULTILINE)
@@ -88,6 +90,54 @@ def test_init_declares_the_project_so_that_it_passes(example: Example, tmp_path:
     text = (tmp_path / "golden_projects.yaml").read_text()
     assert "did not pass" not in text
     assert text.count("project_dir: shop") == ("project_dir" in example.keys)
+
+
+@pytest.mark.skipif(SQLMESH not in INSTALLED, reason="only models of SQLMesh are evaluated in part")
+def test_sqlmesh_evaluates_only_what_comes_after_a_changed_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    models = {
+        "models/other.sql": "MODEL (name shop.other, kind FULL);\nSELECT 7 AS x\n",
+        "models/rates.sql": "MODEL (name shop.rates, kind SEED (path '../seeds/rates.csv'));\n",
+        "models/last.sql": "MODEL (name shop.last, kind VIEW);\nSELECT amount * rate AS y FROM shop.total, shop.rates\n",
+        "seeds/rates.csv": "rate\n2\n",
+    }
+    for path, text in {**SQLMESH.files, **models}.items():
+        file = tmp_path / "shop" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    outputs = [{"path": "shop.duckdb", "tables": "shop.*"}]
+    entry = {
+        "name": "shop",
+        "path": "shop/config.yaml",
+        "outputs": outputs,
+        "unexpected_files": "fail",
+        "writes": ["*.duckdb*"],
+    }
+    (tmp_path / "golden_projects.yaml").write_text(json.dumps({"version": 1, "golden_projects": [entry]}))
+    (tmp_path / ".gitignore").write_text(".golden\nreport.json\n")
+    repository = Repository(tmp_path)
+
+    def check(*options: str) -> tuple[str, set[str], list[str]]:
+        steps, _ = run(tmp_path, *options)
+        (result,) = json.loads((tmp_path / "report.json").read_text())["results"]
+        left_out = [path.removeprefix("shop.duckdb/shop.") for path in result["left_out"]]
+        return result["status"], {step.partition(".")[2] for step in steps}, left_out
+
+    assert check("--golden-update")[0] == "PASSED"
+    repository.commit("base")
+    assert check()[0] == "PASSED"
+    total = tmp_path / "shop" / "models" / "total.sql"
+    total.write_text(f"{total.read_text()}-- no other sum\n")
+    told = check("--golden-changed", "HEAD")
+    assert told == ("PASSED", {"orders", "total", "rates", "last"}, ["other.parquet"])
+    (tmp_path / "shop" / "seeds" / "rates.csv").write_text("rate\n3\n")
+    total.write_text(SQLMESH.files["models/total.sql"])
+    repository.commit("rates")
+    assert check("--golden-changed", "HEAD~1")[0] == "FAILED"
+    # After a failure all of it runs.
+    assert check("--golden-changed", "HEAD~1")[::2] == ("FAILED", [])
 
 
 @pytest.mark.skipif(SQLMESH not in INSTALLED, reason="only SQLMesh puts tables into memory by its configuration")

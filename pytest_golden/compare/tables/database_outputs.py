@@ -6,6 +6,7 @@ that of a dbt model `dbt/<name>.parquet`, and that of a table of PostgreSQL `<va
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from pytest_golden.compare.tables.database_files import (
 )
 from pytest_golden.compare.tables.dbt_models import find_left_out, read_models
 from pytest_golden.compare.tables.delta_tables import export_delta, list_delta_tables
+from pytest_golden.gateway.runners.runner import LEFT_OUT_FILE, read_regular
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.unexpected import is_named, is_table_named
 from pytest_golden.regression.wording import show_path
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.manifest.model import DeclaredOutput
 
+_MOST_LEFT_OUT_BYTES = 16 << 20
 # All that a file's name may hold: the rest is written as %2F.
 _KEPT = " !#$&'()+,-.;=@[]^_`{}~"
 
@@ -87,6 +90,7 @@ def export_outputs(
         GoldenError: DuckDB cannot be used.
     """
     exports = Exports()
+    left_out = _read_left_out(written) if changed else ()
     placed = [(position, entry) for position, entry in enumerate(outputs) if entry.is_of_tables]
     of_delta = _export_delta(exports, [one for one in placed if one[1].path], written, folder)
     for database in _list_databases(written, [entry for _, entry in placed]):
@@ -94,7 +98,7 @@ def export_outputs(
         if of_delta.issuperset(position for position, _ in some) and not is_database(database, written):
             # It is below a folder of Delta tables.
             continue
-        _export_file(exports, database, some, written, folder)
+        _export_file(exports, database, some, written, folder, left_out)
     of_dbt = [(position, entry) for position, entry in placed if entry.dbt]
     if of_dbt:
         _export_dbt(exports, of_dbt, written, folder, changed)
@@ -121,8 +125,24 @@ def is_database(path: str, written: WrittenFiles) -> bool:
         return False
 
 
+def _read_left_out(written: WrittenFiles) -> tuple[str, ...]:
+    """Return the tables that a narrowed run says it left out; none if it says nothing that can be used."""
+    if LEFT_OUT_FILE not in written.paths:
+        return ()
+    try:
+        told = json.loads(read_regular(written.locate(LEFT_OUT_FILE), _MOST_LEFT_OUT_BYTES) or b"")
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(name for name in told if isinstance(name, str)) if isinstance(told, list) else ()
+
+
 def _export_file(
-    exports: Exports, database: str, placed: Sequence[tuple[int, DeclaredOutput]], written: WrittenFiles, folder: Path
+    exports: Exports,
+    database: str,
+    placed: Sequence[tuple[int, DeclaredOutput]],
+    written: WrittenFiles,
+    folder: Path,
+    left_out: Sequence[str] = (),
 ) -> None:
     shown = show_path(database)
     try:
@@ -132,7 +152,15 @@ def _export_file(
         exports.mismatches += [(position, Mismatch(ReasonKind.OUTPUT_UNREADABLE, told)) for position, _ in placed]
         return
     _take(exports, database, tables, placed)
-    explain_absent(exports, shown, placed, names)
+    # What is there is judged, whatever the run says.
+    there = {name.lower() for name in names}
+    absent = [
+        name
+        for name in left_out
+        if name.lower() not in there and any(is_table_named(name, entry) for _, entry in placed)
+    ]
+    exports.left_out += tuple(f"{database}/{name_file(name)}" for name in absent)
+    explain_absent(exports, shown, placed, [*names, *absent])
 
 
 def _export_delta(
@@ -272,7 +300,7 @@ def _choose_models(
         return chosen
     results = manifests[0].removesuffix("manifest.json") + "run_results.json"
     left_out = find_left_out(manifest, written.locate(results), changed)
-    exports.left_out = tuple(f"dbt/{name_file(model.name)}" for model in chosen if model.name in left_out)
+    exports.left_out += tuple(f"dbt/{name_file(model.name)}" for model in chosen if model.name in left_out)
     return [model for model in chosen if model.name not in left_out]
 
 

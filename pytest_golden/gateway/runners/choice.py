@@ -169,15 +169,11 @@ def find_runner(pipeline: PipelineFile) -> Runner:
 
 
 def find_narrowing(project: GoldenProjectConfig, workspace_root: Path) -> Callable[[str], bool] | None:
-    """Return the test for paths whose change reaches only a part of a project (`Runner.find_narrowing`); None if all of it must run.
-
-    Only the models of dbt can be judged in part: any other output may be made of all that runs.
-    """
-    is_plain = project.command is None and project.expected_outcome == "success" and not project.needs
-    if not is_plain or not all(output.dbt for output in project.outputs):
+    """Return the test for paths whose change reaches only a part of a project (`Runner.find_narrowing`); None if all of it must run."""
+    if project.command is not None or project.expected_outcome != "success" or project.needs:
         return None
     runner = _find_runner(project, workspace_root)
-    return None if runner is None else runner.find_narrowing(workspace_root / project.path)
+    return None if runner is None else runner.find_narrowing(project, workspace_root / project.path)
 
 
 def hides_ignored(project: GoldenProjectConfig, workspace_root: Path) -> bool:

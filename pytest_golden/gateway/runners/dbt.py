@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_golden.gateway.runners.runner import PipelineFile
+    from pytest_golden.manifest.model import GoldenProjectConfig
 
 _CHILD = Path(__file__).with_name("dbt_child.py")
 
@@ -67,12 +68,12 @@ def _find_folder(file: Path) -> Path:
 _NODE = re.compile(r"[\w./-]+\.(?:sql|csv|py)")
 
 
-def _find_narrowing(file: Path) -> Callable[[str], bool] | None:
+def _find_narrowing(project: GoldenProjectConfig, file: Path) -> Callable[[str], bool] | None:
     """Return the test for files of dbt's graph: no macros and no generic tests, which can change any model.
 
-    None if the project has selectors of its own, since one of them may say what is built.
+    None if an output is no model, or if the project has selectors of its own, since one of them may say what is built.
     """
-    if file.with_name("selectors.yml").exists():
+    if not all(output.dbt for output in project.outputs) or file.with_name("selectors.yml").exists():
         return None
     document = as_mapping(load_yaml(file))
     kinds = (

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: The variable with the files that have changed, a JSON list of paths relative to the folder of the pipeline's file.
 CHANGED_FILES = "GOLDEN_CHANGED_FILES"
+#: Where the script of an engine lists, for these, the tables that it left out: a JSON list of `schema.name`.
+LEFT_OUT_FILE = ".golden-left-out.json"
 _PROBE_SECONDS = 60
 _BEGINNING_BYTES = 1 << 20
 _SYSTEM_PACKAGES = re.compile(r"^include-system-site-packages\s*=\s*true", re.MULTILINE | re.IGNORECASE)
@@ -67,8 +69,9 @@ class Runner:
     from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines.
     `golden doctor` shows the versions of `distributions`; a name that ends in `-` stands for all that begin so. `keep_tables` are the
     variables with which it puts tables into a file that a project keeps in memory, where nobody could compare them.
-    `find_narrowing` takes the pipeline's file and returns a test for paths below its folder: does a change there reach only what
-    comes after it? If no other path changed, the engine is told these (`CHANGED_FILES`) and leaves out the rest. None: it always runs whole.
+    `find_narrowing` takes a project and the pipeline's file and returns a test for paths below its folder: does a change there reach only
+    what comes after it? If no other path changed, the engine is told these (`CHANGED_FILES`) and leaves out the rest. None: it always runs
+    whole, as it must if an output may be made of all that runs.
     """
 
     name: str
@@ -89,7 +92,7 @@ class Runner:
     list_packages: Callable[[Path], tuple[Path, ...]] = lambda _: ()
     distributions: tuple[str, ...] = ()
     keep_tables: Mapping[str, str] = field(default_factory=dict)
-    find_narrowing: Callable[[Path], Callable[[str], bool] | None] = lambda _: None
+    find_narrowing: Callable[[GoldenProjectConfig, Path], Callable[[str], bool] | None] = lambda _project, _file: None
 
 
 class RunnerError(ProjectUnusableError):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.runners.runner import Runner, find_tool_python, read_beginning
+from pytest_golden.gateway.runners.runner import LEFT_OUT_FILE, Runner, find_tool_python, read_beginning
 from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_golden.gateway.runners.runner import PipelineFile
+    from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.trajectory.readers.model import StepDraft
 
 _EVALUATED = re.compile(r"\[(\d+)/\d+\]\s+(\S+)\s+\[(.*?)\]\s+([\d.]+)s")
@@ -24,8 +26,9 @@ _TEST_ERROR = "Failed to run test:"
 _IMPORT = re.compile(r"^(?:from|import) sqlmesh\b", re.MULTILINE)
 _CONFIG = re.compile(r"^config[ \t]*(?::[^=\n]*)?=[ \t]*(?:\w+\.)?Config\(", re.MULTILINE)
 _FENCE = "```"
-# Its package cannot be run by `python -m`.
-_START = "import sys; from sqlmesh.cli.main import cli; sys.argv[0] = 'sqlmesh'; cli()"
+# A file that is a model or its data, and nothing that others include.
+_NODE = re.compile(r"models/[\w./-]+\.sql|(?:models|seeds)/[\w./-]+\.csv")
+_CHILD = Path(__file__).with_name("sqlmesh_child.py")
 
 
 def _recognises(pipeline: PipelineFile) -> bool:
@@ -34,6 +37,14 @@ def _recognises(pipeline: PipelineFile) -> bool:
         return False
     lines = read_beginning(pipeline).splitlines()
     return any(line.startswith(b"model_defaults:") for line in lines)
+
+
+def _find_narrowing(project: GoldenProjectConfig, _file: Path) -> Callable[[str], bool] | None:
+    """Return the test for files of models; None if an output is no table, or if it is started otherwise than by its folder alone."""
+    is_elsewhere = project.project_dir is not None and Path(project.project_dir) != Path(project.path).parent
+    if project.args or is_elsewhere or not all(output.path and output.is_of_tables for output in project.outputs):
+        return None
+    return lambda path: _NODE.fullmatch(path) is not None
 
 
 def read_models(stdout: str, _: str) -> Iterator[StepDraft]:
@@ -80,7 +91,8 @@ RUNNERS = (
         files="SQLMesh's config.yaml (with `model_defaults`)",
         suffixes=(".yaml", ".yml"),
         recognises=_recognises,
-        find_start=lambda pipeline: (find_tool_python("sqlmesh", "sqlmesh", pipeline), "-c", _START),
+        # Its package cannot be run by `python -m`.
+        find_start=lambda pipeline: (find_tool_python("sqlmesh", "sqlmesh", pipeline), str(_CHILD)),
         arguments=lambda _: ("plan", "--auto-apply", "--no-prompts"),
         environment=lambda _: {
             "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true",
@@ -92,12 +104,13 @@ RUNNERS = (
             "PYTHONUNBUFFERED": "1",
         },
         step_readers=("sqlmesh",),
-        engine_files=("**/.cache/**", "logs/**"),
+        engine_files=("**/.cache/**", "logs/**", LEFT_OUT_FILE),
         is_incremental=True,
         program="sqlmesh",
         is_sure=True,
         find_in_script=lambda text: () if _IMPORT.search(text) and _CONFIG.search(text) else None,
         distributions=("sqlmesh",),
+        find_narrowing=_find_narrowing,
         # A gateway of its own, since one in Python cannot be changed by variables.
         keep_tables={
             "SQLMESH__DEFAULT_GATEWAY": "golden",

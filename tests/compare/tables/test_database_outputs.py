@@ -232,6 +232,48 @@ def test_a_narrowed_run_may_leave_out_only_what_no_changed_file_reaches(tmp_path
             find_left_out(file, results, ["models/clean.sql"])
 
 
+def leave_out(told: str) -> str:
+    return f"printf %s {shlex.quote(told)} > .golden-left-out.json"
+
+
+def test_a_narrowed_run_leaves_out_the_tables_that_its_engine_names(workspace: Workspace) -> None:
+    outputs = (DeclaredOutput("wh.duckdb", tables=("main.*",)), DeclaredOutput("wh.duckdb", table="marts.c"))
+    both = ("CREATE TABLE a AS SELECT 1 x", "CREATE TABLE b AS SELECT 2 x")
+    whole = duckdb_script("CREATE SCHEMA marts", *both, "CREATE TABLE marts.c AS SELECT 3 x")
+    assert workspace.accept(workspace.declare(whole, *outputs)).status is ResultStatus.PASSED
+    part = f"{duckdb_script(both[0])}; {leave_out(json.dumps(['main.b', 'marts.c', 'tmp.d', 4]))}"
+    result = workspace.check(workspace.declare(part, *outputs), changed=("models/a.sql",))
+    assert result.status is ResultStatus.PASSED, result.reasons
+    assert sorted(result.left_out) == ["wh.duckdb/main.b.parquet", "wh.duckdb/marts.c.parquet"]
+    # A run that is whole may leave out nothing.
+    missing = kinds(workspace.check(workspace.declare(part, *outputs)))
+    assert sorted(str(path) for _, path in missing) == ["marts.c of wh.duckdb", *sorted(result.left_out)]
+
+
+def test_what_a_narrowed_run_has_made_is_judged_whatever_it_says(workspace: Workspace) -> None:
+    output = DeclaredOutput("wh.duckdb", tables=("*",))
+    workspace.accept(workspace.declare(duckdb_script("CREATE TABLE a AS SELECT 1 x"), output))
+    wrong = f"{duckdb_script('CREATE TABLE a AS SELECT 2 x')}; {leave_out(json.dumps(['main.A']))}"
+    result = workspace.check(workspace.declare(wrong, output), changed=("models/a.sql",))
+    assert kinds(result) == [("output_differs", "wh.duckdb/main.a.parquet")]
+    assert result.left_out == ()
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["true", leave_out("{"), leave_out('"main.b"'), leave_out("[" * 100_000), "ln -s ../told .golden-left-out.json"],
+)
+def test_a_narrowed_run_that_does_not_say_what_it_left_out_is_judged_whole(workspace: Workspace, script: str) -> None:
+    (workspace.path / "told").write_text(json.dumps(["main.b"]))
+    output = DeclaredOutput("wh.duckdb", tables=("*",))
+    tables = ("CREATE TABLE a AS SELECT 1 x", "CREATE TABLE b AS SELECT 2 x")
+    workspace.accept(workspace.declare(duckdb_script(*tables), output))
+    result = workspace.check(
+        workspace.declare(f"{duckdb_script(tables[0])}; {script}", output), changed=("models/a.sql",)
+    )
+    assert kinds(result) == [("output_missing", "wh.duckdb/main.b.parquet")]
+
+
 def test_models_of_dbt_are_outputs_with_their_keys(workspace: Workspace, tmp_path: Path) -> None:
     def script(amount: int) -> str:
         manifest = write_dbt(tmp_path, node("orders", alias="orders_v2"), unique("orders", "id"), node("tmp"))

@@ -221,12 +221,27 @@ def test_an_engine_that_is_missing_is_told_with_what_to_install(
         ("dbt_project.yml", {"command": ("dbt", "run")}, False),
         ("dbt_project.yml", {"runner": "nobody"}, False),
         ("etl.py", {}, False),
+        ("config.yaml", {}, True),
+        ("config.yaml", {"outputs": (DeclaredOutput("shop.duckdb", tables=("*",)),)}, True),
+        ("config.yaml", {"outputs": (DeclaredOutput("report.csv"),)}, False),
+        ("config.yaml", {"args": ("--start", "2026-01-01")}, False),
+        ("config.yaml", {"project_dir": ".."}, False),
     ],
 )
-def test_only_models_of_dbt_can_be_run_in_part(
+def test_only_models_of_dbt_and_sqlmesh_can_be_run_in_part(
     make_pipeline: MakePipeline, path: str, keys: dict[str, Any], is_narrowed: bool
 ) -> None:
-    pipeline = make_pipeline(path, **keys)
+    pipeline = make_pipeline(path, "model_defaults: {}\n" if path == "config.yaml" else "", **keys)
     assert (find_narrowing(pipeline.config, pipeline.project_dir) is not None) == is_narrowed
     pipeline.file.unlink()
     assert find_narrowing(pipeline.config, pipeline.project_dir) is None
+
+
+def test_only_files_of_its_models_narrow_a_run_of_sqlmesh(make_pipeline: MakePipeline) -> None:
+    pipeline = make_pipeline("config.yaml", "model_defaults: {}\n")
+    is_node = find_narrowing(pipeline.config, pipeline.project_dir)
+    assert is_node is not None
+    nodes = ["models/orders.sql", "models/marts/total.sql", "seeds/orders.csv", "models/raw.csv"]
+    # One in Python may be imported by others.
+    others = ["models/orders.py", "macros/tax.py", "audits/a.sql", "tests/t.yaml", "config.yaml", "models/odd name.sql"]
+    assert [path for path in (*nodes, *others) if is_node(path)] == nodes

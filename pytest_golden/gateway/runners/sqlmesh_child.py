@@ -1,0 +1,86 @@
+"""Runs SQLMesh's command line in SQLMesh's interpreter.
+
+`GOLDEN_CHANGED_FILES` is a JSON list of paths below the project's folder; a path that ends in `/SCHEMA.NAME.parquet` stands for the baseline
+of a model. With it, `sqlmesh plan` evaluates only what comes after the models of these files, and what that is made of. At the end the views
+of the other models are listed in `.golden-left-out.json`. If a file is not that of a model, everything is evaluated.
+
+A script of its own: it runs where this package may be missing, and needs the standard library and SQLMesh only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
+    # The folder of this script has a sqlmesh.py of its own.
+    del sys.path[0]
+
+CHANGED_FILES = "GOLDEN_CHANGED_FILES"
+LEFT_OUT = ".golden-left-out.json"
+_BASELINE = ".parquet"
+
+
+def narrow(changed: list[str]) -> tuple[list[str], list[str]]:
+    """Return the models that must be evaluated for the changed files, and the views of the others; none if all must."""
+    folder = os.path.realpath(os.curdir)
+    context = import_module("sqlmesh").Context(paths=folder)
+    try:
+        models, dag = dict(context.models), context.dag
+        origins: set[str] = set()
+        for path in changed:
+            name = os.path.basename(path).removesuffix(_BASELINE)
+            place = os.path.realpath(os.path.join(folder, path))
+            found = [
+                fqn
+                for fqn, model in models.items()
+                if (_name_view(model) == name if path.endswith(_BASELINE) else place in _list_files(model))
+            ]
+            if not found:
+                print(f"golden: everything is evaluated, since {path} is no model's", flush=True)
+                return [], []
+            origins.update(found)
+        after = origins.union(*(dag.downstream(fqn) for fqn in origins))
+        needed = after.union(*(dag.upstream(fqn) for fqn in after)).intersection(models)
+        left_out = [_name_view(model) for fqn, model in models.items() if fqn not in needed]
+        return sorted(models[fqn].name for fqn in needed), sorted(left_out)
+    finally:
+        context.close()
+
+
+def _name_view(model: object) -> str:
+    return f"{model.schema_name}.{model.view_name}"  # type: ignore[attr-defined]  # a model of SQLMesh
+
+
+def _list_files(model: object) -> set[str]:
+    paths = [getattr(model, "_path", None), getattr(model, "seed_path", None)]
+    return {os.path.realpath(path) for path in paths if path is not None}
+
+
+def main() -> None:
+    """Run SQLMesh with this script's arguments."""
+    sys.argv[0] = "sqlmesh"
+    changed = json.loads(os.environ.pop(CHANGED_FILES, "[]"))
+    left_out: list[str] = []
+    if changed:
+        try:
+            names, left_out = narrow(changed)
+        except Exception as error:
+            # SQLMesh tells what is wrong with the project, below.
+            print(f"golden: everything is evaluated: {type(error).__name__}: {error}", flush=True)
+            names = []
+        for name in names:
+            sys.argv += ["--select-model", name]
+    try:
+        import_module("sqlmesh.cli.main").cli()
+    finally:
+        if left_out:
+            # Last: no model can have the last word.
+            Path(LEFT_OUT).write_text(json.dumps(left_out), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
