@@ -2,8 +2,8 @@
 
 It counts what `pytest --golden --golden-reads` recorded at the last run of each project: the tracked files that were opened. Files
 for people (documentation, `.github/`), tests, baselines and the manifest do not count. What a project read is unknown if it worked on
-a copy of its folder; such projects are named. What no output looks at are the files with data, and the
-databases, that the last pass of a project wrote and that its `outputs:` do not name.
+a copy of its folder; such projects are named. What no output looks at are the files with data, the databases
+and, in databases that it looks at, the tables that the last pass of a project wrote and that its `outputs:` do not name.
 
 exit code: 0 done; 1 less than --fail-under; 2 bad input.
 """
@@ -108,20 +108,21 @@ def find_coverage(manifest: Manifest, reads: dict[str, tuple[str, ...] | None]) 
     return FloorCoverage(len(counted), unread, unknown)
 
 
-def _find_unwatched(manifest: Manifest, written: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """Yield files with data, and databases, that projects wrote and no output of theirs names."""
+def _find_unwatched(
+    manifest: Manifest, written: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+) -> Iterator[str]:
+    """Yield files with data, databases and tables that projects wrote and no output of theirs names."""
     for project in manifest.projects:
-        for path in written.get(project.name, ()):
+        paths, tables = written.get(project.name, ((), ()))
+        for path in paths:
             if is_passed_over(path) or not (holds_data(path) or is_database_name(path)):
                 continue
             is_of_dbt = is_database_name(path) and any(output.dbt for output in project.outputs)
-            looking = [
-                output for output in project.outputs if names_output(output, path) or is_named(path, output.path)
-            ]
-            if is_of_dbt or any(not output.table for output in looking):
-                continue
-            tables = ", ".join(output.table for output in looking if output.table)
-            yield f"{project.name}: {path}" + (f", but for {tables}" if tables else "")
+            if not is_of_dbt and not any(
+                names_output(output, path) or is_named(path, output.path) for output in project.outputs
+            ):
+                yield f"{project.name}: {path}"
+        yield from (f"{project.name}: {table}" for table in tables)
 
 
 def _counts(path: str) -> bool:

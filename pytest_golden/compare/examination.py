@@ -55,6 +55,7 @@ _MOST_MOVED = 200
 # One alone has no order.
 _FEWEST_ORDERED = 2
 _MOST_FINDINGS = 1000
+_MOST_UNWATCHED = 500
 _MOST_HOURS_FROM_UTC = 14
 
 
@@ -70,6 +71,8 @@ class Examination:
     was_asked = False
     #: The outputs that a narrowed run left out; nobody looked at them.
     left_out: tuple[str, ...] = ()
+    #: Tables that no output names.
+    unwatched: tuple[str, ...] = ()
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
         """Find what speaks against the outputs of a run."""
@@ -192,6 +195,7 @@ class OutputExamination(Examination):
         with TemporaryDirectory(prefix="golden-tables-") as folder:
             exports = export_tables(self._project.outputs, written, Path(folder), self._changed)
             self.left_out = () if exports is None else exports.left_out
+            self.unwatched = () if exports is None else tuple(exports.unwatched[:_MOST_UNWATCHED])
             kept = tuple(path for path in kept if path not in self.left_out)
             if not ended_well:
                 return self._find_first_difference(exports, kept, written)
@@ -210,6 +214,7 @@ class OutputExamination(Examination):
         If an output is missing or cannot be read, nothing of the attempt is accepted: such a run is incomplete. The
         same applies if an output is refused and another attempt is left.
         """
+        result = replace(result, unwatched=self.unwatched)
         if self._acceptance is None:
             return self._keep(self._with_warning(result), is_last=is_last)
         try:

@@ -102,16 +102,18 @@ def find_last_pass(connection: Connection, project: str) -> PastPass | None:
     )
 
 
-def read_written(connection: Connection, names: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Return what the last pass of each project that has one created or changed, relative to its folder."""
-    query = select(OF_INPUTS[1]).where(gate_results.c.status == ResultStatus.PASSED.value)
+def read_written(connection: Connection, names: Collection[str]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return what the last whole pass of each project that has one created or changed, and the tables that no output named."""
+    query = select(OF_INPUTS[1], json_member(gate_results.c.result, "unwatched"))
+    query = query.where(gate_results.c.status == ResultStatus.PASSED.value, gate_results.c.is_narrowed.is_(False))
     query = query.order_by(gate_results.c.number.desc()).limit(1)
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for name in names:
         row = connection.execute(query.where(gate_results.c.project == name)).one_or_none()
         if row is not None:
             written = as_mapping(row[0])
-            found[name] = tuple(str(path) for how in ("created", "changed") for path in written.get(how) or ())
+            paths = tuple(str(path) for how in ("created", "changed") for path in written.get(how) or ())
+            found[name] = paths, _as_paths(row[1]) or ()
     return found
 
 

@@ -23,6 +23,7 @@ from pytest_golden.compare.tables.database_files import (
 from pytest_golden.compare.tables.dbt_models import find_left_out, read_models
 from pytest_golden.compare.tables.delta_tables import export_delta, list_delta_tables
 from pytest_golden.gateway.runners.runner import LEFT_OUT_FILE, read_regular
+from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.unexpected import is_named, is_table_named
 from pytest_golden.regression.wording import show_path
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from pytest_golden.compare.tables.database_files import ExportedTable, Wanted
     from pytest_golden.compare.tables.dbt_models import DbtModel
     from pytest_golden.gateway.write_set import WrittenFiles
-    from pytest_golden.manifest.model import DeclaredOutput
 
 _MOST_LEFT_OUT_BYTES = 16 << 20
 # All that a file's name may hold: the rest is written as %2F.
@@ -46,7 +46,8 @@ _KEPT = " !#$&'()+,-.;=@[]^_`{}~"
 class Exports:
     """What was read: files by their paths, the keys that dbt or SQLMesh knows, and what is wrong with the entries at these positions.
 
-    `upstream` are the paths of what a model is made of. `left_out` are those of what a narrowed run left out.
+    `upstream` are the paths of what a model is made of. `left_out` are those of what a narrowed run left out. `unwatched` are tables and
+    models that no entry names, as `wh.duckdb/main.orders`.
     """
 
     files: dict[str, Path] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class Exports:
     mismatches: list[tuple[int, Mismatch]] = field(default_factory=list)
     upstream: dict[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    unwatched: list[str] = field(default_factory=list)
 
     def add_to(self, written: WrittenFiles) -> WrittenFiles:
         """Return what the run wrote with the tables as files."""
@@ -160,6 +162,7 @@ def _export_file(
         if name.lower() not in there and any(is_table_named(name, entry) for _, entry in placed)
     ]
     exports.left_out += tuple(f"{database}/{name_file(name)}" for name in absent)
+    exports.unwatched += _list_unwatched(database, names, placed)
     explain_absent(exports, shown, placed, [*names, *absent])
 
 
@@ -175,6 +178,7 @@ def _export_delta(
             _take(exports, place, export_delta(written, place, names, _make_wanted(some), folder), some)
         for position, _ in some:
             known.setdefault(position, []).extend(f"main.{name}" for name in names)
+        exports.unwatched += _list_unwatched(place, [f"main.{name}" for name in names], some) if some else []
         exports.mismatches += _explain_own_folders(place, names, placed)
     for position, entry in placed:
         if position in known:
@@ -216,6 +220,13 @@ def _make_wanted(placed: Sequence[tuple[int, DeclaredOutput]]) -> Wanted:
         return next((entry.key for _, entry in placed if is_table_named(name, entry)), None)
 
     return wanted
+
+
+def _list_unwatched(place: str, names: Iterable[str], placed: Sequence[tuple[int, DeclaredOutput]]) -> list[str]:
+    """List the tables that no entry names or passes over by `exclude:`."""
+    entries = [entry for _, entry in placed]
+    entries += [DeclaredOutput(place, tables=entry.exclude) for entry in entries if entry.exclude]
+    return [f"{place}/{name}" for name in names if not any(is_table_named(name, entry) for entry in entries)]
 
 
 def explain_absent(
@@ -296,6 +307,12 @@ def _choose_models(
             )
             exports.mismatches.append((position, Mismatch(ReasonKind.OUTPUT_MISSING, told)))
     chosen = [model for model in models if any(model.is_named(entry) for _, entry in placed)]
+    passed_over = [DeclaredOutput(dbt=entry.exclude) for _, entry in placed if entry.exclude]
+    exports.unwatched += [
+        f"dbt/{model.name}"
+        for model in models
+        if model not in chosen and not any(model.is_named(entry) for entry in passed_over)
+    ]
     if not changed:
         return chosen
     results = manifests[0].removesuffix("manifest.json") + "run_results.json"

@@ -66,6 +66,14 @@ def test_link_to_a_database_outside_the_view_is_not_read(workspace: Workspace, t
     assert "nobody" not in str(result.to_dict())
 
 
+def test_tables_that_no_entry_names_or_passes_over_are_told(workspace: Workspace) -> None:
+    script = duckdb_script(*(f"CREATE TABLE {name} AS SELECT 1 x" for name in ("a", "b", "scratch")))
+    result = workspace.accept(workspace.declare(script, DeclaredOutput("wh.duckdb", table="a")))
+    assert result.unwatched == ("wh.duckdb/main.b", "wh.duckdb/main.scratch")
+    output = DeclaredOutput("wh.duckdb", tables=("[ab]",), exclude=("scr*",))
+    assert workspace.check(workspace.declare(script, output)).unwatched == ()
+
+
 @pytest.mark.parametrize("suffix", [".wal", "-wal", "-journal"])
 def test_log_beside_a_database_that_is_a_link_is_not_read(workspace: Workspace, tmp_path: Path, suffix: str) -> None:
     script = f"{orders()}; ln -s {tmp_path}/theirs wh.duckdb{suffix}"
