@@ -168,12 +168,13 @@ def _compare_content(
 Mark = tuple[int, ...] | None
 
 
-def look_at(file: ExpectedFile, written: WrittenFiles) -> Mark:
-    """Return the mark of an output; a change that is undone, or that restores the old times, changes it too."""
+def look_at(file: ExpectedFile, written: WrittenFiles) -> tuple[Mark, Path | None]:
+    """Return the mark of an output, and where it is; a change that is undone, or that restores the old times, changes the mark too."""
     try:
-        return _mark(find_actual(written, file.path).lstat())
+        actual, found = _find_regular(written, file.path)
     except OSError:
-        return None
+        return None, None
+    return _mark(found), actual
 
 
 def _mark(found: os.stat_result) -> Mark:
@@ -186,7 +187,7 @@ def explain_change(file: ExpectedFile, written: WrittenFiles, mark: Mark) -> Mis
     there = None if mark is None or file.path in written.exported else lstat_below(str(written.root), file.path)
     if there is not None and _mark(there) == mark:
         return None
-    now = look_at(file, written)
+    now, _ = look_at(file, written)
     if now == mark:
         return None
     if now is None and lstat_below(str(written.root), file.path) is None:
@@ -201,8 +202,12 @@ def examine_file(
     baselines: ProjectBaselines,
     accept_command: str,
     warn: Callable[[str], None] = lambda _: None,
+    actual: Path | None = None,
 ) -> Mismatch | None:
-    """Compare one file with its baseline by every entry that names it; the first thing found speaks for the file."""
+    """Compare one file with its baseline by every entry that names it; the first thing found speaks for the file.
+
+    `actual` is where the first look has found it.
+    """
     shown = show_path(file.path)
     try:
         baseline = baselines.find(file.path) if file.needs_baseline else None
@@ -215,7 +220,7 @@ def examine_file(
         why = f": {show_path(link)} is a symlink, and none is followed; declare the file behind it" if link else ""
         return Mismatch(ReasonKind.OUTPUT_MISSING, f"{shown} has a baseline, and this run did not write it{why}")
     try:
-        actual = find_actual(written, file.path)
+        actual = actual or find_actual(written, file.path)
     except OSError as error:
         return explain_unreadable(file.path, error)
     if file.needs_baseline and baseline is None:
@@ -254,13 +259,15 @@ def find_actual(written: WrittenFiles, path: str) -> Path:
     Raises:
         OSError: it is gone by now, or no regular file.
     """
-    actual = written.locate(path)
-    mode = actual.lstat().st_mode
-    if not stat.S_ISREG(mode):
-        kind = describe_kind(mode)
-        message = f"it is {kind}" + ("; declare the file that it leads to" if stat.S_ISLNK(mode) else ", not a file")
-        raise OSError(message)
-    return actual
+    return _find_regular(written, path)[0]
+
+
+def _find_regular(written: WrittenFiles, path: str) -> tuple[Path, os.stat_result]:
+    actual, found = written.find(path)
+    if not stat.S_ISREG(found.st_mode):
+        kind, is_link = describe_kind(found.st_mode), stat.S_ISLNK(found.st_mode)
+        raise OSError(f"it is {kind}" + ("; declare the file that it leads to" if is_link else ", not a file"))
+    return actual, found
 
 
 def _find_link(path: str, written: WrittenFiles) -> str | None:

@@ -314,8 +314,8 @@ class OutputExamination(Examination):
         """Compare one file, and let it be accepted or wait; `matching` has its entries as the manifest has them."""
         from pytest_golden.compare.comparing import examine_file, explain_change, look_at
 
-        mark = look_at(file, written)
-        mismatch = examine_file(file, written, self._baselines, self._accept_command, self._warnings.append)
+        mark, actual = look_at(file, written)
+        mismatch = examine_file(file, written, self._baselines, self._accept_command, self._warnings.append, actual)
         mismatch = explain_change(file, written, mark) or mismatch
         if mismatch and mismatch.kind is ReasonKind.OUTPUT_DIFFERS and len(self._noise) < _MOST_DIFFERENCES:
             mismatch = self._look_for_noise(file, mismatch, written, outcome)

@@ -296,8 +296,13 @@ class WrittenFiles:
             FileNotFoundError: it was not written, or is gone by now.
             OSError: it cannot be opened up.
         """
+        return self.find(path)[0]
+
+    def find(self, path: str) -> tuple[Path, os.stat_result]:
+        """Return the same file with what the file system says of it itself. Raises as `locate`."""
         if path in self.exported:
-            return self.exported[path]
+            place = self.exported[path]
+            return place, place.lstat()
         position = bisect_left(self.paths, path)
         is_written = self.paths[position : position + 1] == (path,)
         found = content.lstat_below(str(self.root), path) if is_written else None
@@ -306,4 +311,5 @@ class WrittenFiles:
         place = self.root / path
         if stat.S_ISREG(found.st_mode) and not os.access(place, os.R_OK):
             place.chmod(stat.S_IMODE(found.st_mode) | stat.S_IRUSR)
-        return place
+            found = place.lstat()
+        return place, found

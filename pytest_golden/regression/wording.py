@@ -59,6 +59,9 @@ def format_size(size_bytes: int) -> str:
 
 def show_path(path: str) -> str:
     """Write a path in one line, with escapes for line ends, control characters and marks that reorder text."""
+    # As are nearly all.
+    if path.isprintable():
+        return path
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape", "surrogatepass").decode() for sign in path
     )
