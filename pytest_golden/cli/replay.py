@@ -32,7 +32,7 @@ from pytest_golden.verify.past_commits import NOT_RUN, PastCommits, ReplayedComm
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rich.console import Console
@@ -190,17 +190,18 @@ def _show(console: Console, found: Replay) -> None:
         shown = strip if len(strip) <= _LONGEST_STRIP else f"...{strip[-_LONGEST_STRIP:]}"
         console.print(styled(f"{name:<{width}}  {shown}  {told}", style))
 
+    reds, missing, new = found.red, found.missed, found.gained
     for name in found.projects:
-        red = found.red[name]
+        red = reds[name]
         told = f"red at {red} of {count_of(len(found.commits), 'commit')}"
         show_strip(name, found.commits, told, "bold red" if red else "green")
-        if name in found.missed:
-            missed, gained = len(found.missed[name]), len(found.gained[name])
+        if name in missing:
+            missed, gained = len(missing[name]), len(new[name])
             told = f"by the floor of {found.against}: {missed} of its red ones would be missed now, {gained} are new"
             show_strip(name, found.before, told, "bold yellow" if missed else "dim")
     before: list[str] = []
     for number, one in enumerate(found.commits):
-        lines = [*_tell_commit(found, number)]
+        lines = [*_tell_commit(found, number, missing)]
         # What goes on as at the commit before is told by the strip.
         news = [line for line in lines if line not in before]
         before = lines
@@ -211,11 +212,11 @@ def _show(console: Console, found: Replay) -> None:
                 print_indented(console, line, 2)
 
 
-def _tell_commit(found: Replay, number: int) -> Iterator[str]:
-    """Tell what does not pass at a commit, and what would be missed."""
+def _tell_commit(found: Replay, number: int, missing: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Tell what does not pass at a commit, and what would be missed: `missing` are such commits by project."""
     for result in found.commits[number].results:
         if result.status != ResultStatus.PASSED.value:
             yield f"{result.project} {result.status}: {result.reason}"
     for result in found.before[number].results if found.before else ():
-        if found.commits[number].commit in found.missed[result.project]:
+        if found.commits[number].commit in missing[result.project]:
             yield f"{result.project} passes now, and is {result.status} by the floor of {found.against}: {result.reason}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, func, or_, select, update
@@ -278,7 +279,8 @@ def list_recorded(
         whole = _add_steps(connection, row.result) if row.declaration_digest in same else None
         result = None if whole is None else GoldenProjectResult.from_dict(whole)
         if result is not None and result.accepted is None and not result.is_interrupted and _says_something(result):
-            found.setdefault(row.commit, result)
+            # A failure is one, whatever a gate made of it then.
+            found.setdefault(row.commit, replace(result, quarantined=None))
     return found
 
 
