@@ -166,6 +166,8 @@ class StrengthMeter:
         self._equal_looks = 0
         # What was different after each mutant of this measurement.
         self._different: dict[str, list[str]] = {}
+        # Tables that no output names, in any run.
+        self._unwatched: set[str] = set()
 
     def look(self) -> dict[str, bytes]:
         """Run the project as it is, twice, and return the files that it reads and that can be changed, by path.
@@ -272,13 +274,16 @@ class StrengthMeter:
         return f"{_name(files)} is different within its rules: a smaller tolerance, or a column or table that is not left out, would catch it"
 
     def _is_compared_exactly(self, path: str) -> bool:
-        """Tell whether a green run had all of a file's content, whatever its bytes: a table, or the database of all of dbt's models."""
+        """Tell whether a green run had all of a file's content, whatever its bytes: a table, or a database of which all tables are named."""
         for output in self._project.outputs:
             is_of_dbt = output.dbt == _ALL_MODELS and is_database_name(path)
             is_table = (output.compare or comparison_of_pattern(path)) == "table" and not output.table
             if is_of_dbt or (is_table and names_output(output, path)):
                 return not any(getattr(output, rule) for rule in _LOOSE_RULES)
-        return False
+        of_tables = [output for output in self._project.outputs if output.is_of_tables and is_named(path, output.path)]
+        loose = set(_LOOSE_RULES) - {"tables"}
+        is_whole = bool(of_tables) and not any(table.startswith(f"{path}/") for table in self._unwatched)
+        return is_whole and not any(getattr(output, rule) for output in of_tables for rule in loose)
 
     def _is_looked_at(self, path: str) -> bool:
         return any(names_output(output, path) or is_named(path, output.path) for output in self._project.outputs)
@@ -290,6 +295,7 @@ class StrengthMeter:
             raise KeyboardInterrupt
         if not self._gateway.outcomes:
             raise NotGreenError(f"{self._project.name} could not be run: {result.error_message}")
+        self._unwatched.update(result.unwatched)
         return result, self._gateway.outcomes[-1]
 
     def _list_read(self, outcome: PipelineOutcome) -> list[str]:

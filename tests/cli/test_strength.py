@@ -173,6 +173,26 @@ def test_what_two_equal_runs_write_differently_is_unclear(golden: Golden, folder
     assert "only what it prints is different: `stdout:` with `contains` would catch it" in survived
 
 
+@pytest.mark.parametrize(("named", "found"), [("*", "same"), ("[ab]", "unclear")])
+def test_a_database_of_which_all_tables_are_named_says_what_it_holds_whatever_its_bytes(
+    golden: Golden, folder: Path, named: str, found: str
+) -> None:
+    (folder / "run.py").write_text(
+        "import duckdb\nunused = 3\nc = duckdb.connect('wh.duckdb')\n"
+        # Its schema is passed over, as SQLMesh's own.
+        "c.execute('CREATE SCHEMA sqlmesh; CREATE TABLE sqlmesh.state AS SELECT now() AS t')\n"
+        "[c.execute(f'CREATE TABLE {name} AS SELECT 1 AS x') for name in 'abc']\n"
+    )
+    (folder / "golden_projects.yaml").write_text(
+        "golden_projects:\n  - {name: wh, path: run.py, project_dir: ., outputs: [{path: wh.duckdb, tables: '"
+        + named
+        + "'}]}\n"
+    )
+    accept(folder)
+    (measured,) = golden("strength", "--json").json["projects"]
+    assert {one["found"] for one in measured["tried"] if one["before"].startswith("unused")} == {found}
+
+
 def test_an_endless_change_is_caught_and_an_interrupt_keeps_what_was_tried(folder: Path, golden: Golden) -> None:
     (folder / "run.sh").write_text("python3 slow.py\n")
     (folder / "slow.py").write_text("import time\ntime.sleep(0.3)\na = 1 < 2\nb = 2 < 3\nc = 3 < 4\nd = not a\n")
