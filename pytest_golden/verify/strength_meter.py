@@ -11,6 +11,7 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from pytest_golden.gateway.runners.runner import read_regular
 from pytest_golden.history.unchanged_paths import is_for_people, is_passed_over, is_test
 from pytest_golden.manifest.comparisons import comparison_of_pattern, is_database_name
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.unexpected import is_named, names_output
+from pytest_golden.regression.unexpected import find_run, is_named, names_output
 from pytest_golden.regression.wording import name_some, show_path
 from pytest_golden.settings import BASELINES_FOLDER
 from pytest_golden.trajectory.insight.figures import wilson_interval
@@ -34,7 +35,7 @@ from pytest_golden.values.shape import Shape, form, in_form
 from pytest_golden.verify.mutants import MOST_BYTES, Mutant, is_mutable, make_mutants, order_by_telling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
     from pytest_golden.gateway.model import PipelineOutcome
     from pytest_golden.gateway.service import ExecutionGateway
@@ -162,10 +163,12 @@ class StrengthMeter:
             os.path.realpath(gateway.workspace_root / (project.project_dir or Path(project.path).parent))
         )
         self._clean: dict[str, str] = {}
+        # Names, and contents, that differ between equal runs, without what runs put into names.
+        self._moving: set[str] = set()
         self._noise: set[str] = set()
         self._equal_looks = 0
-        # What was different after each mutant of this measurement.
-        self._different: dict[str, list[str]] = {}
+        # What was different after each mutant of this measurement: how it was, and how it is.
+        self._different: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {}
         # Tables that no output names, in any run.
         self._unwatched: set[str] = set()
 
@@ -185,7 +188,7 @@ class StrengthMeter:
             seconds = max(seconds, outcome.duration_seconds)
             looks.append(_digest(outcome))
         self._clean, other = looks
-        self._noise.update(map(_drop_stamps, _list_differences(self._clean, other)))
+        self._learn_noise(other)
         slowest = max(_LEAST_SECONDS, _TIMES_SLOWER * seconds)
         self._project = replace(self._project, timeout=min(self._project.timeout, slowest))
         files = {
@@ -228,7 +231,7 @@ class StrengthMeter:
             return TriedMutant(mutant, Noticed.INVALID, "the file could not be read after this change")
         result, outcome = self._run({mutant.path: content})
         if result.status is ResultStatus.PASSED:
-            self._different[mutant.id] = _list_differences(self._clean, _digest(outcome))
+            self._different[mutant.id] = _keep_different(self._clean, _digest(outcome))
             found = self._compare(mutant)
             if found.found is Noticed.SURVIVED and self._equal_looks < _ENOUGH_LOOKS:
                 self._look_again()
@@ -243,15 +246,23 @@ class StrengthMeter:
     def _look_again(self) -> None:
         """Run the project as it is once more: what moves by itself may do so only now and then."""
         _, outcome = self._run({})
-        moved = set(map(_drop_stamps, _list_differences(self._clean, _digest(outcome))))
-        self._equal_looks = self._equal_looks + 1 if moved <= self._noise else 0
-        self._noise |= moved
+        self._equal_looks = 0 if self._learn_noise(_digest(outcome)) else self._equal_looks + 1
+
+    def _learn_noise(self, other: Mapping[str, str]) -> bool:
+        """Learn what an equal run wrote otherwise, and tell whether any of it is news."""
+        before = len(self._moving) + len(self._noise)
+        self._moving.update(map(_drop_stamps, self._clean.keys() ^ other.keys()))
+        self._noise.update(map(_drop_stamps, self._list_different(_keep_different(self._clean, other))))
+        return len(self._moving) + len(self._noise) > before
+
+    def _list_different(self, parts: tuple[Mapping[str, str], Mapping[str, str]]) -> list[str]:
+        """List the paths that differ; those of which each run makes names of its own together, without what is in the names."""
+        one, other = (_gather(part, self._moving) for part in parts)
+        return sorted(path for path in {*one, *other} if one.get(path) != other.get(path))
 
     def _compare(self, mutant: Mutant) -> TriedMutant:
-        looked_at = (
-            path for path in self._different[mutant.id] if self._is_looked_at(path) or not is_passed_over(path)
-        )
-        different = list(looked_at)
+        listed = self._list_different(self._different[mutant.id])
+        different = [path for path in listed if self._is_looked_at(path) or not is_passed_over(path)]
         certain = [path for path in different if _drop_stamps(path) not in self._noise]
         if certain:
             return TriedMutant(mutant, Noticed.SURVIVED, self._advise(certain))
@@ -286,7 +297,10 @@ class StrengthMeter:
         return is_whole and not any(getattr(output, rule) for output in of_tables for rule in loose)
 
     def _is_looked_at(self, path: str) -> bool:
-        return any(names_output(output, path) or is_named(path, output.path) for output in self._project.outputs)
+        return any(
+            names_output(output, path) or is_named(path, output.path) or find_run(path, output.path) is not None
+            for output in self._project.outputs
+        )
 
     def _run(self, stand_ins: Mapping[str, bytes]) -> tuple[GoldenProjectResult, PipelineOutcome]:
         self._gateway.stand_ins, self._gateway.outcomes = stand_ins, []
@@ -331,8 +345,20 @@ def _digest(outcome: PipelineOutcome) -> dict[str, str]:
     return {**kept, **dict.fromkeys(outcome.write_set.removed, "removed"), _STDOUT: outcome.stdout}
 
 
-def _list_differences(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    return sorted(path for path in {*one, *other} if one.get(path) != other.get(path))
+def _keep_different(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return of two digests what differs."""
+    different = {path for path in {*one, *other} if one.get(path) != other.get(path)}
+    here, there = ({path: told for path, told in each.items() if path in different} for each in (one, other))
+    return here, there
+
+
+def _gather(digest: Mapping[str, str], moving: Container[str]) -> dict[str, list[str]]:
+    """Put files whose names move under one name."""
+    found: dict[str, list[str]] = {}
+    for path, told in sorted(digest.items(), key=itemgetter(1)):
+        name = _drop_stamps(path)
+        found.setdefault(name if name in moving else path, []).append(told)
+    return found
 
 
 def _drop_stamps(path: str) -> str:

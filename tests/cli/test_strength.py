@@ -161,16 +161,28 @@ def test_baselines_lie_beside_the_manifest_whatever_the_workspace_root_is(golden
 
 def test_what_two_equal_runs_write_differently_is_unclear(golden: Golden, folder: Path) -> None:
     (folder / "run.py").write_text(
-        "import os\nlimit = 3\nopen(f'part-{os.urandom(8).hex()}.txt', 'w').write('1')\nprint(limit < 4)\n"
+        "import os\nlimit = 3\nopen(f'part-{os.urandom(8).hex()}.txt', 'w').write(os.urandom(3).hex())\nprint(limit < 4)\n"
     )
     (folder / "golden_projects.yaml").write_text("golden_projects:\n  - {name: noisy, path: run.py, project_dir: .}\n")
     (found,) = golden("strength", "--json").json["projects"]
     why = {one["why"] for one in found["tried"] if one["found"] == "unclear"}
     assert why
     assert all(one.startswith("part-") and one.endswith("differs between equal runs, too") for one in why)
-    assert "unclear after 1 change: part-" in golden("strength").out
+    assert "changes: part-*.txt differs between equal runs, too" in golden("strength").out
     survived = [one["why"] for one in found["tried"] if one["found"] == "survived"]
     assert "only what it prints is different: `stdout:` with `contains` would catch it" in survived
+
+
+def test_a_file_that_each_run_calls_otherwise_is_compared_by_what_it_holds(golden: Golden, folder: Path) -> None:
+    (folder / "run.py").write_text(
+        "import os, time\nunused = 3\nlimit = 4\nfolder = f'models/{time.time_ns()}'\nos.makedirs(folder)\n"
+        "open(f'{folder}/model.txt', 'w').write(str(limit))\n"
+    )
+    (folder / "golden_projects.yaml").write_text("golden_projects:\n  - {name: kept, path: run.py, project_dir: .}\n")
+    (measured,) = golden("strength", "--json").json["projects"]
+    found = {(one["before"].split()[0], one["found"], one["why"]) for one in measured["tried"]}
+    told = "no output looks at models/*/model.txt: declare it in `outputs:`"
+    assert {("unused", "same", ""), ("limit", "survived", told)} <= found, found
 
 
 @pytest.mark.parametrize(("named", "found"), [("*", "same"), ("[ab]", "unclear")])
