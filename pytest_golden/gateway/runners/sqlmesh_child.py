@@ -16,8 +16,8 @@ from importlib import import_module
 from pathlib import Path
 
 if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
-    # The folder of this script has a sqlmesh.py of its own.
-    del sys.path[0]
+    # The folder of this script has a sqlmesh.py of its own: look in the project's folder, as `python -c` does.
+    sys.path[0] = ""
 
 CHANGED_FILES = "GOLDEN_CHANGED_FILES"
 LEFT_OUT = ".golden-left-out.json"
