@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pytest_golden.gate import calibrating
 from pytest_golden.manifest.reader import load_manifest
 from tests.repository import MANIFEST, Repository
+from tests.requirement import require
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,6 +71,7 @@ def test_a_manifest_is_completed(golden: Golden, fixed: str, folder: Path) -> No
 def test_a_pipeline_of_an_engine_is_drafted_with_its_outputs(
     golden: Golden, repository: Repository, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    require(find_spec("nbclient") is not None, "nbclient")
     # Kernels hang with another time, which calibration then does without.
     monkeypatch.setattr(calibrating, "_HANGS_AFTER_SECONDS", 1)
     cell: dict[str, Any] = {
