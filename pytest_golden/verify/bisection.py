@@ -142,10 +142,15 @@ class Bisector:
         """
         self._begin(bad)
         commits = list_first_parents(self._past.manifest.parent, bad, good, since)
-        found = self._search(commits, good, hint)
-        if not self._confirm(found):
-            found = self._search(commits, good, None)
-        return self._describe(found)
+        try:
+            found = self._search(commits, good, hint)
+            is_certain = self._confirm(found)
+        except GoldenError:
+            # What was recorded elsewhere may have led nowhere.
+            if not self._forget_recorded():
+                raise
+            is_certain = False
+        return self._describe(found if is_certain else self._search(commits, good, None))
 
     def _search(self, commits: Sequence[str], good: str | None, hint: str | None) -> _Range:
         if good is None:
@@ -170,12 +175,18 @@ class Bisector:
                 self._note(look)
                 if look.standing is not recorded.standing:
                     self._say(f"{commit[:_SHORT]} was recorded as {recorded.standing}: recorded runs tell nothing here")
-                    self._recorded.clear()
-                    for looks in (self._looks, self._known):
-                        for one in [one for one in looks.values() if one.is_recorded]:
-                            del looks[one.commit]
+                    self._forget_recorded()
                     return False
         return True
+
+    def _forget_recorded(self) -> bool:
+        """Forget all that was recorded, and tell whether any of it was used."""
+        used = [one.commit for one in self._looks.values() if one.is_recorded]
+        self._recorded.clear()
+        for looks in (self._looks, self._known):
+            for commit in [one.commit for one in looks.values() if one.is_recorded]:
+                del looks[commit]
+        return bool(used)
 
     def _begin(self, bad: str) -> None:
         """Run the project at the bad end: every other failure is compared with this one."""
@@ -254,7 +265,9 @@ class Bisector:
             # An earlier search may have looked for another failure.
             if look is None or (look.standing is Standing.BAD and look.reason != self._reason):
                 result = self._recorded.get(commit)
-                look = self._judge(commit) if result is None else self._tell_standing(commit, result, is_recorded=True)
+                look = None if result is None else self._tell_standing(commit, result, is_recorded=True)
+                # One that failed otherwise where it was recorded may tell something here.
+                look = self._judge(commit) if look is None or look.standing is Standing.SKIPPED else look
             self._note(look, left)
         return self._looks[commit]
 

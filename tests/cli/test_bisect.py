@@ -181,6 +181,20 @@ def test_a_recorded_run_that_stands_otherwise_here_is_not_believed(
     assert first[:12] not in ran.out
 
 
+def test_a_recorded_failure_at_the_good_end_is_run_again(
+    shop: Path, commit: Commit, golden: Golden, golden_process: GoldenProcess
+) -> None:
+    (shop / ".gitignore").write_text(".golden\ntotal.txt\n")
+    good = commit("Read the total", load="printf 'id,total\\n1,%s\\n' $(cat total.txt || echo 10) > orders.csv\n")
+    (shop / "total.txt").write_text("11")
+    assert golden_process("gate", "--", "-q").code == 1
+    culprit = commit("Count the tax too", load=LOAD.format(11))
+    ran = golden("bisect", "orders", "--good", good)
+    assert ran.code == 0, ran.err
+    assert f"{good[:12]} is bad, as recorded" in ran.err
+    assert f"orders broke with {culprit[:12]}" in ran.out
+
+
 def test_each_commit_gets_the_environment_of_its_lock_file(
     shop: Path, commit: Commit, golden: Golden, tmp_path: Path
 ) -> None:
