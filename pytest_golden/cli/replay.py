@@ -82,7 +82,7 @@ def _replay(arguments: argparse.Namespace, manifest: Path, ends: tuple[str, str]
     try:
         checkout = find_checkout(manifest.parent)
         base, head = (git.find_commit(manifest.parent, ref) for ref in ends)
-        against = None if arguments.against is None else git.find_commit(manifest.parent, arguments.against)
+        floor = None if arguments.against is None else _find_floor(manifest, arguments.against)
     except GoldenError as error:
         options.say(str(error))
         return _NOT_RUN_CODE
@@ -92,14 +92,25 @@ def _replay(arguments: argparse.Namespace, manifest: Path, ends: tuple[str, str]
         floors = _Floors(arguments, checkout, private, say, show)
         try:
             found = floors.replay(manifest, base, head)
-            if against is not None:
-                tree = BaseWorktree(checkout, private, against, "against")
+            if floor is not None:
+                commit, old = floor
+                tree = BaseWorktree(checkout, private, commit, "against")
                 held.callback(tree.close)
-                found = floors.compare(found, tree, manifest, against)
+                moved = tree.root / os.path.relpath(os.path.realpath(old), os.path.realpath(checkout))
+                found = floors.compare(found, manifest, moved, tree.root)
         except GoldenError as error:
             say(str(error))
             return _NOT_RUN_CODE
     return answer(arguments, found.to_dict, lambda console: _show(console, found))
+
+
+def _find_floor(manifest: Path, ref: str) -> tuple[str, Path]:
+    """Return the commit of a ref, and the path that the manifest has there."""
+    commit = git.find_commit(manifest.parent, ref)
+    old = find_manifest_at(manifest, commit)
+    if old is None:
+        raise GoldenError(f"{ref} has no golden projects: without --against this floor is replayed alone")
+    return commit, old
 
 
 class _Floors:
@@ -130,27 +141,31 @@ class _Floors:
         names = names or [project.name for project in past.declared.projects]
         return self._run(past, KnownRuns("replay.json", manifest, past.declared, ""), base, head, names, self._say)
 
-    def compare(self, found: Replay, tree: BaseWorktree, manifest: Path, commit: str) -> Replay:
-        """Run the floor that lies in a worktree, too: those of its projects that are declared otherwise, or have other baselines."""
+    def compare(self, found: Replay, manifest: Path, old: Path, root: Path) -> Replay:
+        """Run an old floor, too: those of its projects that are declared otherwise here, or have other baselines.
+
+        `old` is its manifest, in the checkout `root`.
+        """
         ref = self._arguments.against
-        old = find_manifest_at(manifest, commit)
-        if old is None:
-            raise GoldenError(f"{ref} has no golden projects: without --against the floor is replayed alone")
-        moved = tree.root / os.path.relpath(os.path.realpath(old), os.path.realpath(self._checkout))
-        past, now = self._open(moved, tree.root), load_manifest(manifest)
+        past, now = self._open(old, root), load_manifest(manifest)
         there = {project.name: project for project in past.declared.projects}
         here = {project.name: project for project in now.projects}
 
         def differs(name: str) -> bool:
             if compare_declarations(there[name].to_dict(), here[name].to_dict()):
                 return True
-            return digest_baselines(moved, name) != digest_baselines(manifest, name)
+            return digest_baselines(old, name) != digest_baselines(manifest, name)
 
+        gone = [] if self._arguments.names else [name for name in there if name not in here]
+        if gone:
+            self._say(
+                f"only the floor of {ref} has {name_some(gone, _MOST_NAMED)}: all that it sees would be missed now"
+            )
         names = [name for name in found.projects if name in there and differs(name)]
         if not names:
             self._say(f"the floor of {ref} is the same for {name_some(found.projects, _MOST_NAMED)}")
             return replace(found, against=ref)
-        kept = KnownRuns("replay_against.json", moved, past.declared, "", root=now.workspace_root)
+        kept = KnownRuns("replay_against.json", old, past.declared, "", root=now.workspace_root)
         told = f"with the floor of {ref}: "
         other = self._run(past, kept, found.base, found.head, names, lambda text: self._say(told + text))
         return replace(found, against=ref, before=other.commits)

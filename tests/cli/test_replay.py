@@ -67,6 +67,9 @@ def test_what_another_floor_would_have_seen_is_compared(shop: Path, commit: Comm
     same = golden("replay", f"{base}..HEAD~1", "--against", "HEAD~1")
     assert "the floor of HEAD~1 is the same for orders" in same.err
     assert "by the floor" not in same.out
+    manifest.write_text(tolerant.replace("name: orders", "name: renamed"))
+    gone = golden("replay", f"{base}..{commits[0]}", "--against", "HEAD~1").err
+    assert "only the floor of HEAD~1 has orders: all that it sees would be missed now" in gone
     assert git(shop, "worktree", "list").count("\n") == 0
 
 

@@ -65,6 +65,7 @@ def main() -> None:
     sys.argv[0] = "sqlmesh"
     changed = json.loads(os.environ.pop(CHANGED_FILES, "[]"))
     left_out: list[str] = []
+    told = Path(LEFT_OUT).absolute()
     if changed:
         try:
             names, left_out = narrow(changed)
@@ -77,9 +78,10 @@ def main() -> None:
     try:
         import_module("sqlmesh.cli.main").cli()
     finally:
-        if left_out:
-            # Last: no model can have the last word.
-            Path(LEFT_OUT).write_text(json.dumps(left_out), encoding="utf-8")
+        if changed:
+            # Last, and also if nothing was left out: no model can have the last word.
+            told.unlink(missing_ok=True)
+            told.write_text(json.dumps(left_out), encoding="utf-8")
 
 
 if __name__ == "__main__":
