@@ -2,8 +2,8 @@
 
 It runs the golden projects at each commit after BASE up to HEAD, by first parents, each checked out in a worktree. The manifest and
 the baselines are those of your working tree: so a new output, tolerance or project can be tried on real changes before it is
-accepted. With --against REF those of REF judge the same commits too, and it is told what the two floors see otherwise. With `setup:`
-in the manifest each commit gets an environment of its own. Interrupted, the same command goes on where it was.
+accepted. With --against REF the floor of REF judges the same commits too, and the differences are shown. With `setup:` in the
+manifest each commit gets an environment of its own. Interrupted, the same command goes on where it was.
 
 exit code: 0 whatever was red, 2 bad input or interrupted, 3 a ref is not there, or BASE did not come before HEAD.
 """
@@ -212,7 +212,7 @@ def _show(console: Console, found: Replay) -> None:
         show_strip(name, found.commits, told, "bold red" if red else "green")
         if name in missing:
             missed, gained = len(missing[name]), len(new[name])
-            told = f"by the floor of {found.against}: {missed} of its red ones would be missed now, {gained} are new"
+            told = f"by the floor of {found.against}: this one misses {missed} of its red commits, and adds {gained}"
             show_strip(name, found.before, told, "bold yellow" if missed else "dim")
     before: list[str] = []
     for number, one in enumerate(found.commits):

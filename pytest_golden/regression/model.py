@@ -175,7 +175,7 @@ class GoldenProjectResult(Shape):
     its `steps`, which stand beside it; `known` is what earlier runs have taught about this failure. `accepted` is None
     unless this run was accepted as the new baseline, of its outputs and of its duration; it may be empty then.
     `narrowed_to` are the changed files if only what comes after them was run, `left_out` the outputs that nobody looked at then.
-    `unwatched` are tables that it made and no output names, as `wh.duckdb/main.orders`, the first some.
+    `unwatched` are the first tables that it made and no output names, as `wh.duckdb/main.orders`.
     `output_colours` are the lines of `output_summary` that were printed in colours, by what they are without.
     """
 
@@ -222,7 +222,7 @@ class GoldenProjectResult(Shape):
     )
     left_out: tuple[str, ...] = field(default=(), metadata=form(about="The outputs that a narrowed run left out."))
     unwatched: tuple[str, ...] = field(
-        default=(), metadata=form(about="Tables of its databases that no output names, some hundred at most.")
+        default=(), metadata=form(about="Tables of its databases that no output names, 500 at most.")
     )
     output_colours: Mapping[str, str] = field(
         default_factory=dict, metadata=form(about="Lines of the summary as a terminal coloured them.")

@@ -54,7 +54,7 @@ def test_what_another_floor_would_have_seen_is_compared(shop: Path, commit: Comm
     assert ran.code == 0, ran.err
     strips = [line.split(maxsplit=2) for line in ran.out.splitlines()[:3]]
     assert [strip[:2] for strip in strips] == [["orders", "✓✓✗✗"], ["orders", "✗✓✗✗"], ["noted", "✗✗✗✗"]]
-    assert strips[1][2] == "by the floor of HEAD: 1 of its red ones would be missed now, 0 are new"
+    assert strips[1][2] == "by the floor of HEAD: this one misses 1 of its red commits, and adds 0"
     assert "orders passes now, and is FAILED by the floor of HEAD: orders.csv differs" in ran.out
     plain = golden(*words, "--json").json
     assert (plain["missed"], plain["gained"]) == ({"orders": [commits[0]]}, {"orders": []})
