@@ -59,7 +59,7 @@ def format_size(size_bytes: int) -> str:
 
 def show_path(path: str) -> str:
     """Write a path in one line, with escapes for line ends, control characters and marks that reorder text."""
-    # As are nearly all.
+    # Nearly all paths need no escapes.
     if path.isprintable():
         return path
     return "".join(

@@ -37,7 +37,7 @@ _UV_LOCK = "uv.lock"
 _RED = frozenset({ResultStatus.FAILED.value, ResultStatus.ERROR.value})
 
 
-class _StartedCommit(NamedTuple):
+class StartedCommit(NamedTuple):
     """Projects that run at a commit; `held` removes what was made for that."""
 
     commit: str
@@ -120,7 +120,7 @@ class PastCommits:
         """Run projects at a commit, in one gate, and return their results by name. Raises as `run`."""
         return self.finish(self.start(commit, names))
 
-    def start(self, commit: str, names: Sequence[str]) -> _StartedCommit:
+    def start(self, commit: str, names: Sequence[str]) -> StartedCommit:
         """Start projects at a commit, in one gate: `finish` or `abandon` it. Raises as `run`."""
         private = Path(tempfile.mkdtemp(prefix="run-", dir=self._private))
         declared, passed = self.declared, self.declared.list_passed()
@@ -143,9 +143,9 @@ class PastCommits:
             reports = {f"GOLDEN_{kind.upper()}": str(private / f"aside.{kind}") for kind in ("junit", "html")}
             place = replace(place, environment={**place.environment, **reports}, options=("--golden-learning=off",))
             gate = gates.start_gate(gates.use_store(place, NO_STORE), private, "gate", projects=names)
-            return _StartedCommit(commit, names, gate, held.pop_all())
+            return StartedCommit(commit, names, gate, held.pop_all())
 
-    def finish(self, started: _StartedCommit) -> dict[str, GoldenProjectResult]:
+    def finish(self, started: StartedCommit) -> dict[str, GoldenProjectResult]:
         """Wait for the projects, and return their results by name. Raises as `run`."""
         with started.held:
             try:
@@ -272,7 +272,7 @@ class Replayer:
         commits = list_range(self._past.manifest.parent, base, head)
         missing = {one.commit: [name for name in names if name not in self._read_known(one.commit)] for one in commits}
         waiting = (one.commit for one in commits if missing[one.commit])
-        started: dict[str, _StartedCommit | GoldenError] = {}
+        started: dict[str, StartedCommit | GoldenError] = {}
         replayed = []
         try:
             for number, one in enumerate(commits, 1):
@@ -298,13 +298,13 @@ class Replayer:
         known = self._known.get(commit)
         return {} if known is None else {result.project: result for result in known.results}
 
-    def _start(self, commit: str, names: Sequence[str]) -> _StartedCommit | GoldenError:
+    def _start(self, commit: str, names: Sequence[str]) -> StartedCommit | GoldenError:
         try:
             return self._past.start(commit, names)
         except GoldenError as error:
             return error
 
-    def _finish(self, started: _StartedCommit | GoldenError, names: Sequence[str]) -> dict[str, PastStatus]:
+    def _finish(self, started: StartedCommit | GoldenError, names: Sequence[str]) -> dict[str, PastStatus]:
         try:
             if isinstance(started, GoldenError):
                 raise started

@@ -133,7 +133,7 @@ def _read_left_out(written: WrittenFiles) -> tuple[str, ...]:
         return ()
     try:
         told = json.loads(read_regular(written.locate(LEFT_OUT_FILE), _MOST_LEFT_OUT_BYTES) or b"")
-    except (ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return ()
     return tuple(name for name in told if isinstance(name, str)) if isinstance(told, list) else ()
 
@@ -176,9 +176,9 @@ def _export_delta(
         some = [(position, entry) for position, entry in placed if is_named(place, str(entry.path))]
         if some:
             _take(exports, place, export_delta(written, place, names, _make_wanted(some), folder), some)
+            exports.unwatched += _list_unwatched(place, [f"main.{name}" for name in names], some)
         for position, _ in some:
             known.setdefault(position, []).extend(f"main.{name}" for name in names)
-        exports.unwatched += _list_unwatched(place, [f"main.{name}" for name in names], some) if some else []
         exports.mismatches += _explain_own_folders(place, names, placed)
     for position, entry in placed:
         if position in known:
