@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_golden.errors import BaselineError
 from pytest_golden.gateway.content import lstat_below
+from pytest_golden.gateway.runners.runner import LEFT_OUT_FILE, read_regular
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.unexpected import RUN, find_run, names_output
 from pytest_golden.regression.wording import name_some, show_path
@@ -35,6 +37,7 @@ EXISTS = "exists"
 ACCEPTABLE = frozenset({ReasonKind.BASELINE_MISSING, ReasonKind.OUTPUT_DIFFERS, ReasonKind.BASELINE_UNREADABLE})
 
 _MOST_NAMED = 5
+_MOST_LEFT_OUT_BYTES = 16 << 20
 
 
 def find_baselines_folder(manifest: Path | None, workspace_root: Path) -> Path:
@@ -214,6 +217,31 @@ def settle_runs(
     exported = {**written.exported, **{name: written.locate(path) for path, name in stable.items()}}
     paths = tuple(sorted({stable.get(path, path) for path in written.paths}))
     return replace(written, paths=paths, exported=exported), wrong
+
+
+def read_left_out(written: WrittenFiles) -> tuple[str, ...]:
+    """Return the tables and files that a narrowed run says it left out; none if it says nothing that can be used."""
+    if LEFT_OUT_FILE not in written.paths:
+        return ()
+    try:
+        told = json.loads(read_regular(written.locate(LEFT_OUT_FILE), _MOST_LEFT_OUT_BYTES) or b"")
+    except (OSError, ValueError, RecursionError):
+        return ()
+    return tuple(name for name in told if isinstance(name, str)) if isinstance(told, list) else ()
+
+
+def list_absent(
+    names: Sequence[str], outputs: Sequence[DeclaredOutput], kept: Iterable[str], written: WrittenFiles
+) -> tuple[str, ...]:
+    """Return the baselines of files that a narrowed run left out: they have one of these names, or lie below it.
+
+    What is there is judged, whatever the run says.
+    """
+    if not names:
+        return ()
+    exact, folders = set(names), tuple(f"{name}/" for name in names)
+    there = set(settle_runs(outputs, written)[0].paths)
+    return tuple(path for path in kept if path not in there and (path in exact or path.startswith(folders)))
 
 
 def find_unused_baselines(manifest: Manifest) -> Iterator[str]:

@@ -16,7 +16,9 @@ from pytest_golden.compare.baselines import (
     WAITING_PREFIX,
     ProjectBaselines,
     describe_unused,
+    list_absent,
     match_outputs,
+    read_left_out,
     settle_runs,
 )
 from pytest_golden.errors import BaselineError
@@ -193,8 +195,10 @@ class OutputExamination(Examination):
         except BaselineError as error:
             return (OutputFinding(ReasonKind.BASELINE_UNREADABLE, str(error)),)
         with TemporaryDirectory(prefix="golden-tables-") as folder:
-            exports = export_tables(self._project.outputs, written, Path(folder), self._changed)
-            self.left_out = () if exports is None else exports.left_out
+            names = read_left_out(written) if self._changed else ()
+            exports = export_tables(self._project.outputs, written, Path(folder), self._changed, names)
+            absent = list_absent(names, self._project.outputs, kept, written)
+            self.left_out = absent if exports is None else (*exports.left_out, *absent)
             self.unwatched = () if exports is None else tuple(exports.unwatched[:_MOST_UNWATCHED])
             kept = tuple(path for path in kept if path not in self.left_out)
             if not ended_well:
@@ -460,14 +464,18 @@ def _find_time(written: WrittenFiles, path: str) -> int:
 
 
 def export_tables(
-    outputs: Sequence[DeclaredOutput], written: WrittenFiles, folder: Path, changed: Sequence[str] = ()
+    outputs: Sequence[DeclaredOutput],
+    written: WrittenFiles,
+    folder: Path,
+    changed: Sequence[str] = (),
+    left_out: Sequence[str] = (),
 ) -> Exports | None:
-    """Read the tables that entries name in databases; None if there are none. `changed` is as in `export_outputs`."""
+    """Read the tables that entries name in databases; None if there are none. The last two are as in `export_outputs`."""
     if not any(output.is_of_tables for output in outputs):
         return None
     from pytest_golden.compare.tables.database_outputs import export_outputs
 
-    return export_outputs(outputs, written, folder, changed=changed)
+    return export_outputs(outputs, written, folder, changed=changed, left_out=left_out)
 
 
 def _without_baselines(written: WrittenFiles, folder: Path) -> Sequence[str]:

@@ -297,26 +297,24 @@ def find_narrowed(
 ) -> tuple[str | None, tuple[str, ...]]:
     """Return why all of a project has to run, and the changed files to which its runner could narrow the run but for that.
 
-    A baseline that was accepted anew is one of them, relative to the project's baselines: `dbt/orders.parquet`.
+    They are relative to the folder of the pipeline's file. A baseline that was accepted anew is one of them, relative to the
+    project's baselines: `dbt/orders.parquet`.
     """
     is_node = find_narrowing(project, manifest.workspace_root)
     if is_node is None:
         return None, ()
-    baselines = find_baselines_folder(manifest.path, manifest.workspace_root) / project.name
-    folder = (manifest.workspace_root / project.path).parent
-    homes = (
-        (f"{os.path.realpath(baselines)}/", lambda path: path.endswith(".parquet")),
-        (f"{os.path.realpath(folder)}/", is_node),
-    )
+    folder = os.path.realpath((manifest.workspace_root / project.path).parent)
+    baselines = os.path.realpath(find_baselines_folder(manifest.path, manifest.workspace_root) / project.name)
     found: dict[str, None] = {}
 
     def is_narrowing(path: str) -> bool:
         place = f"{tree.root}/{path}"
-        within = (home for home, fits in homes if place.startswith(home) and fits(place.removeprefix(home)))
-        home = next(within, None)
-        if home is None or Path(place).is_symlink() or not Path(place).is_file():
+        is_baseline = place.startswith(f"{baselines}/")
+        name = os.path.relpath(place, baselines if is_baseline else folder)
+        fits = is_node(name) or (is_baseline and name.endswith(".parquet"))
+        if not fits or Path(place).is_symlink() or not Path(place).is_file():
             return False
-        found[place.removeprefix(home)] = None
+        found[name] = None
         return True
 
     reason = find_reason(project, places, tree, present, last, is_narrowing)

@@ -38,6 +38,25 @@ def test_output_equal_to_its_baseline_passes_also_when_it_was_there_before(works
     assert workspace.check(workspace.declare("echo 1 > a.txt", "a.txt")).status is ResultStatus.PASSED
 
 
+def test_a_narrowed_run_leaves_out_the_files_and_folders_that_its_engine_names(workspace: Workspace) -> None:
+    for path in ("a.txt", "b.txt", "c/1.txt", "model/{run}/m.txt"):
+        workspace.keep(path, "1\n")
+    outputs = [DeclaredOutput("*.txt"), DeclaredOutput("c/*.txt"), DeclaredOutput("model/{run}/m.txt")]
+    told = """printf %s '["b.txt", "c", "model", "a"]' > .golden-left-out.json"""
+    part = workspace.declare(f"echo 1 > a.txt; {told}", *outputs)
+    result = workspace.check(part, changed=("a.py",))
+    assert result.status is ResultStatus.PASSED, result.reasons
+    assert sorted(result.left_out) == ["b.txt", "c/1.txt", "model/{run}/m.txt"]
+    assert not result.warnings
+    # A run of all of it may leave out nothing.
+    assert len(kinds(workspace.check(part))) == len(result.left_out)
+    # What is there is judged, and so is what is not named.
+    wrong = workspace.declare(f"mkdir -p model/now; echo 2 > model/now/m.txt; echo 2 > b.txt; {told}", *outputs)
+    found = sorted(kinds(workspace.check(wrong, changed=("a.py",))))
+    differing = [("output_differs", "b.txt"), ("output_differs", "model/{run}/m.txt")]
+    assert found == [*differing, ("output_missing", "a.txt")]
+
+
 def test_old_file_that_this_run_did_not_write_is_missing(workspace: Workspace) -> None:
     workspace.keep("a.txt", "1\n")
     (workspace.path / "a.txt").write_text("1\n")

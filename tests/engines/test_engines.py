@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.engines.examples import EXAMPLES, SQLMESH, Example
+from tests.engines.examples import EXAMPLES, KEDRO, SNAKEMAKE, SQLMESH, Example
 from tests.repository import Repository
 
 if TYPE_CHECKING:
@@ -92,52 +92,172 @@ def test_init_declares_the_project_so_that_it_passes(example: Example, tmp_path:
     assert text.count("project_dir: shop") == ("project_dir" in example.keys)
 
 
-@pytest.mark.skipif(SQLMESH not in INSTALLED, reason="only models of SQLMesh are evaluated in part")
-def test_sqlmesh_evaluates_only_what_comes_after_a_changed_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Part:
+    """A project that passed as a whole and is committed; `check` runs it again, with what was left out."""
+
+    def __init__(self, root: Path, files: dict[str, str], **entry: object) -> None:
+        self.root, self.folder = root, root / "shop"
+        for path, text in files.items():
+            self.write(path, text)
+        entry = {"name": "shop", "unexpected_files": "fail", **entry}
+        (root / "golden_projects.yaml").write_text(json.dumps({"version": 1, "golden_projects": [entry]}))
+        (root / ".gitignore").write_text(".golden\nreport.json\n")
+        self.repository = Repository(root)
+        assert self.check("--golden-update")[0] == "PASSED"
+        self.repository.commit("base")
+
+    def write(self, path: str, text: str) -> None:
+        """Write one of its files."""
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def check(self, *options: str) -> tuple[str, set[str], list[str]]:
+        """Return the status, the steps, and the outputs that were left out."""
+        steps, _ = run(self.root, *options)
+        (result,) = json.loads((self.root / "report.json").read_text())["results"]
+        return result["status"], set(steps), sorted(result["left_out"])
+
+    def change(self, path: str, text: str) -> tuple[str, set[str], list[str]]:
+        """Check with one file changed since a pass of all of it, and put it back."""
+        assert self.check()[0] == "PASSED"
+        before = (self.folder / path).read_text()
+        self.write(path, text)
+        told = self.check("--golden-changed", "HEAD")
+        self.write(path, before)
+        return told
+
+
+@pytest.fixture(autouse=True)
+def _accepts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In CI nothing is accepted.
     monkeypatch.delenv("CI", raising=False)
+
+
+@pytest.mark.skipif(KEDRO not in INSTALLED, reason="only nodes of Kedro are run in part")
+def test_kedro_runs_only_what_comes_after_changed_files(tmp_path: Path) -> None:
+    registry = """
+from kedro.pipeline import node, pipeline
+from .cleaning import clean
+from .other import Reader
+from .rates import double as twice
+
+def register_pipelines():
+    nodes = [
+        node(clean, "orders", "cleaned", name="clean"),
+        node(twice, "cleaned", "doubled", name="double"),
+        node(Reader().read, ["rates", "params:factor"], "read", name="read"),
+    ]
+    return {"__default__": pipeline(nodes)}
+"""
+    files = {
+        "pyproject.toml": KEDRO.files["pyproject.toml"].replace("{version}", version("kedro")),
+        "src/shop/__init__.py": "",
+        "src/shop/settings.py": "",
+        "src/shop/pipeline_registry.py": registry,
+        "src/shop/words.py": "def strip(text):\n    return text.strip()\n",
+        "src/shop/cleaning.py": "from functools import wraps\n\nfrom .words import strip\n\ndef loud(function):\n    @wraps(function)\n"
+        "    def inner(text):\n        return function(text)\n    return inner\n\n@loud\ndef clean(text):\n    return strip(text)\n",
+        "src/shop/rates.py": "def double(text):\n    return text + text\n",
+        "src/shop/other.py": "class Reader:\n    def read(self, rates, factor):\n        return rates * factor\n",
+        "src/shop/kept.py": "from pathlib import Path\nfrom kedro.io import AbstractDataset\n\nclass Text(AbstractDataset):\n"
+        "    def __init__(self, filepath):\n        self._filepath = Path(filepath)\n"
+        "    def _load(self):\n        return self._filepath.read_text()\n"
+        "    def _save(self, data):\n        self._filepath.write_text(data)\n"
+        "    def _describe(self):\n        return {}\n",
+        "conf/base/parameters.yml": "factor: 2\n",
+        "conf/base/catalog.yml": "".join(
+            f"{name}: {{type: shop.kept.Text, filepath: data/{name}.txt}}\n"
+            for name in ("orders", "cleaned", "doubled", "rates", "read")
+        ),
+        "conf/local/.gitkeep": "",
+        "data/orders.txt": " 1 \n",
+        "data/rates.txt": "7",
+    }
+    outputs = [{"path": f"data/{name}.txt"} for name in ("cleaned", "doubled", "read")]
+    shop = Part(tmp_path, files, path="shop/pyproject.toml", outputs=outputs)
+    cleaning = ("PASSED", {"clean", "double"}, ["data/read.txt"])
+    assert shop.change("src/shop/words.py", f"{files['src/shop/words.py']}# as before\n") == cleaning
+    assert shop.change("src/shop/cleaning.py", f"{files['src/shop/cleaning.py']}# as before\n") == cleaning
+    assert shop.change("data/orders.txt", "1\n") == cleaning
+    reading = ("PASSED", {"read"}, ["data/cleaned.txt", "data/doubled.txt"])
+    assert shop.change("src/shop/other.py", f"{files['src/shop/other.py']}# as before\n") == reading
+    # What comes before it is made anew, and what its module makes else is judged.
+    assert shop.change("src/shop/rates.py", "def double(text):\n    return text\n") == (
+        "FAILED",
+        {"clean", "double"},
+        ["data/read.txt"],
+    )
+    whole: tuple[str, set[str], list[str]] = ("PASSED", {"clean", "double", "read"}, [])
+    for path in ("src/shop/kept.py", "src/shop/pipeline_registry.py"):
+        assert shop.change(path, f"{files[path]}# as before\n") == whole, path
+    assert shop.change("conf/base/parameters.yml", "factor: 2 # as before\n") == whole
+
+
+@pytest.mark.skipif(SNAKEMAKE not in INSTALLED, reason="only jobs of Snakemake are run in part")
+def test_snakemake_makes_only_what_comes_after_changed_files(tmp_path: Path) -> None:
+    snakefile = """
+NAMES = open("names.txt").read().split()
+
+rule all:
+    input: "out/all.txt", "out/note.txt"
+
+rule clean:
+    input: "data/{name}.txt"
+    output: "out/{name}.clean.txt"
+    script: "scripts/clean.py"
+
+rule join:
+    input: expand("out/{name}.clean.txt", name=NAMES)
+    output: "out/all.txt"
+    shell: "cat {input} > {output}"
+
+rule note:
+    input: "data/note.txt"
+    output: "out/note.txt"
+    shell: "python scripts/note.py {input} {output}"
+"""
+    files = {
+        "Snakefile": snakefile,
+        "names.txt": "a b\n",
+        "scripts/clean.py": "open(snakemake.output[0], 'w').write(open(snakemake.input[0]).read().strip())\n",
+        "scripts/note.py": "import sys\nimport words\nopen(sys.argv[2], 'w').write(words.echo(open(sys.argv[1]).read()))\n",
+        "scripts/words.py": "def echo(text):\n    return text + text\n",
+        "data/a.txt": "1\n",
+        "data/b.txt": "2\n",
+        "data/note.txt": "3",
+    }
+    keys = {"outputs": [{"path": "out/*.txt"}], "writes": ["**/__pycache__/**"]}
+    shop = Part(tmp_path, files, path="shop/Snakefile", **keys)
+    joined = ["out/a.clean.txt", "out/all.txt", "out/b.clean.txt"]
+    assert shop.change("data/a.txt", "1\n\n") == ("PASSED", {"clean", "join"}, ["out/note.txt"])
+    script = files["scripts/clean.py"]
+    assert shop.change("scripts/clean.py", f"{script}# as before\n") == ("PASSED", {"clean", "join"}, ["out/note.txt"])
+    assert shop.change("scripts/note.py", f"{files['scripts/note.py']}# as before\n") == ("PASSED", {"note"}, joined)
+    assert shop.change("data/note.txt", "4") == ("FAILED", {"note"}, joined)
+    steps = {"all", "clean", "join", "note"}
+    for path in ("names.txt", "scripts/words.py"):
+        assert shop.change(path, f"{files[path]}\n") == ("PASSED", steps, []), path
+
+
+@pytest.mark.skipif(SQLMESH not in INSTALLED, reason="only models of SQLMesh are evaluated in part")
+def test_sqlmesh_evaluates_only_what_comes_after_a_changed_model(tmp_path: Path) -> None:
     models = {
         "models/other.sql": "MODEL (name shop.other, kind FULL);\nSELECT 7 AS x\n",
         "models/rates.sql": "MODEL (name shop.rates, kind SEED (path '../seeds/rates.csv'));\n",
         "models/last.sql": "MODEL (name shop.last, kind VIEW);\nSELECT amount * rate AS y FROM shop.total, shop.rates\n",
         "seeds/rates.csv": "rate\n2\n",
     }
-    for path, text in {**SQLMESH.files, **models}.items():
-        file = tmp_path / "shop" / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
     outputs = [{"path": "shop.duckdb", "tables": "shop.*"}]
-    entry = {
-        "name": "shop",
-        "path": "shop/config.yaml",
-        "outputs": outputs,
-        "unexpected_files": "fail",
-        "writes": ["*.duckdb*"],
-    }
-    (tmp_path / "golden_projects.yaml").write_text(json.dumps({"version": 1, "golden_projects": [entry]}))
-    (tmp_path / ".gitignore").write_text(".golden\nreport.json\n")
-    repository = Repository(tmp_path)
-
-    def check(*options: str) -> tuple[str, set[str], list[str]]:
-        steps, _ = run(tmp_path, *options)
-        (result,) = json.loads((tmp_path / "report.json").read_text())["results"]
-        left_out = [path.removeprefix("shop.duckdb/shop.") for path in result["left_out"]]
-        return result["status"], {step.partition(".")[2] for step in steps}, left_out
-
-    assert check("--golden-update")[0] == "PASSED"
-    repository.commit("base")
-    assert check()[0] == "PASSED"
-    total = tmp_path / "shop" / "models" / "total.sql"
-    total.write_text(f"{total.read_text()}-- no other sum\n")
-    told = check("--golden-changed", "HEAD")
-    assert told == ("PASSED", {"orders", "total", "rates", "last"}, ["other.parquet"])
-    (tmp_path / "shop" / "seeds" / "rates.csv").write_text("rate\n3\n")
-    total.write_text(SQLMESH.files["models/total.sql"])
-    repository.commit("rates")
-    assert check("--golden-changed", "HEAD~1")[0] == "FAILED"
+    files = {**SQLMESH.files, **models}
+    shop = Part(tmp_path, files, path="shop/config.yaml", outputs=outputs, writes=["*.duckdb*"])
+    told = shop.change("models/total.sql", f"{files['models/total.sql']}-- no other sum\n")
+    needed = {f"shop.{name}" for name in ("orders", "total", "rates", "last")}
+    assert told == ("PASSED", needed, ["shop.duckdb/shop.other.parquet"])
+    assert shop.change("seeds/rates.csv", "rate\n3\n")[0] == "FAILED"
     # After a failure all of it runs.
-    assert check("--golden-changed", "HEAD~1")[::2] == ("FAILED", [])
+    shop.write("seeds/rates.csv", "rate\n3\n")
+    assert shop.check("--golden-changed", "HEAD")[::2] == ("FAILED", [])
 
 
 @pytest.mark.skipif(SQLMESH not in INSTALLED, reason="only SQLMesh puts tables into memory by its configuration")

@@ -6,7 +6,6 @@ that of a dbt model `dbt/<name>.parquet`, and that of a table of PostgreSQL `<va
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -22,7 +21,6 @@ from pytest_golden.compare.tables.database_files import (
 )
 from pytest_golden.compare.tables.dbt_models import find_left_out, read_models
 from pytest_golden.compare.tables.delta_tables import export_delta, list_delta_tables
-from pytest_golden.gateway.runners.runner import LEFT_OUT_FILE, read_regular
 from pytest_golden.manifest.model import DeclaredOutput
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.unexpected import is_named, is_table_named
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
     from pytest_golden.compare.tables.dbt_models import DbtModel
     from pytest_golden.gateway.write_set import WrittenFiles
 
-_MOST_LEFT_OUT_BYTES = 16 << 20
 # All that a file's name may hold: the rest is written as %2F.
 _KEPT = " !#$&'()+,-.;=@[]^_`{}~"
 
@@ -78,6 +75,7 @@ def export_outputs(
     folder: Path,
     environ: Mapping[str, str] = os.environ,
     changed: Sequence[str] = (),
+    left_out: Sequence[str] = (),
 ) -> Exports:
     """Read all tables that the entries name into files of a folder.
 
@@ -86,13 +84,13 @@ def export_outputs(
         written: what the run wrote; a database that it did not write is no output of it.
         folder: an empty folder for the files.
         environ: where the URLs of databases are.
-        changed: the changed files to which the run was narrowed; if there are any, what it left out is no mismatch.
+        changed: the changed files to which the run was narrowed; if there are any, what dbt left out is no mismatch.
+        left_out: the tables that the run says it left out.
 
     Raises:
         GoldenError: DuckDB cannot be used.
     """
     exports = Exports()
-    left_out = _read_left_out(written) if changed else ()
     placed = [(position, entry) for position, entry in enumerate(outputs) if entry.is_of_tables]
     of_delta = _export_delta(exports, [one for one in placed if one[1].path], written, folder)
     for database in _list_databases(written, [entry for _, entry in placed]):
@@ -125,17 +123,6 @@ def is_database(path: str, written: WrittenFiles) -> bool:
         return find_kind(written.locate(path)) is not None
     except OSError:
         return False
-
-
-def _read_left_out(written: WrittenFiles) -> tuple[str, ...]:
-    """Return the tables that a narrowed run says it left out; none if it says nothing that can be used."""
-    if LEFT_OUT_FILE not in written.paths:
-        return ()
-    try:
-        told = json.loads(read_regular(written.locate(LEFT_OUT_FILE), _MOST_LEFT_OUT_BYTES) or b"")
-    except (OSError, ValueError, RecursionError):
-        return ()
-    return tuple(name for name in told if isinstance(name, str)) if isinstance(told, list) else ()
 
 
 def _export_file(

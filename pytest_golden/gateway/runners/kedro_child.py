@@ -1,4 +1,4 @@
-"""Runs Kedro's command line in Kedro's interpreter, and leaves each node as a step, by hooks of Kedro's own.
+"""Runs Kedro's command line in Kedro's interpreter, and leaves each node as a step, by hooks of Kedro's own. It can run a part of the nodes.
 
 Kedro takes hooks from installed packages: this one is installed in a temporary folder, where the processes of Kedro's
 parallel runner find it too.
@@ -74,13 +74,23 @@ def mark_hooks() -> Hooks:
 
 def main() -> None:
     """Run Kedro with this script's arguments."""
+    narrowing, kedro_narrowing = import_module("narrowing_child"), import_module("kedro_narrowing_child")
     folder = tempfile.mkdtemp(prefix="golden-kedro-")
     install(Path(folder))
     steps.forget_own_folder()
     sys.path.append(folder)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), folder)))
     sys.argv[0] = "kedro"
-    import_module("kedro.framework.cli").main()
+    changed, told = narrowing.take_changed(), Path(narrowing.LEFT_OUT).absolute()
+    if not changed:
+        import_module("kedro.framework.cli").main()
+        return
+    narrowed = kedro_narrowing.Narrowing(changed)
+    narrowed.install()
+    try:
+        import_module("kedro.framework.cli").main()
+    finally:
+        narrowing.tell_left_out(told, narrowed.left_out)
 
 
 if __name__ == "__main__":

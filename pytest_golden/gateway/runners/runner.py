@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 #: The variable with the files that have changed, a JSON list of paths relative to the folder of the pipeline's file.
 CHANGED_FILES = "GOLDEN_CHANGED_FILES"
-#: Where the script of an engine lists, for these, the tables that it left out: a JSON list of `schema.name`.
+#: Where the script of an engine lists, for these, what it left out: a JSON list of tables (`schema.name`), and of files and folders that
+#: nothing was written to (relative to the folder in which it was started).
 LEFT_OUT_FILE = ".golden-left-out.json"
 _PROBE_SECONDS = 60
 _BEGINNING_BYTES = 1 << 20
@@ -93,6 +94,11 @@ class Runner:
     distributions: tuple[str, ...] = ()
     keep_tables: Mapping[str, str] = field(default_factory=dict)
     find_narrowing: Callable[[GoldenProjectConfig, Path], Callable[[str], bool] | None] = lambda _project, _file: None
+
+
+def is_started_beside(project: GoldenProjectConfig) -> bool:
+    """Tell whether a project is started in the folder of its pipeline's file."""
+    return project.project_dir is None or Path(project.project_dir) == Path(project.path).parent
 
 
 class RunnerError(ProjectUnusableError):

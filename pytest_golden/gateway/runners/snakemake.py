@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.runners.runner import Runner, find_tool_python
+from pytest_golden.gateway.runners.runner import LEFT_OUT_FILE, Runner, find_tool_python
 from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.trajectory.readers.model import StepDraft
 
 _TIME = re.compile(r"\[(\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\]")
@@ -24,6 +26,9 @@ _FACT = re.compile(r"    (wildcards|output|log): (.+)$")
 _ELSE = re.compile(
     r"Select jobs|Execute \d+ jobs|\d+ of \d+ steps|RuleException:|Trying to restart|Shutting down|Removing output|Exiting because|WorkflowError|At least one job|  |$"
 )
+# What Snakemake reads itself, or nobody.
+_WHOLE = re.compile(r"(?:^|/)(?:Snakefile|\.[^/]*)$|\.(?:smk|ya?ml|md|rst|toml|cfg|ini)$")
+_CHILD = Path(__file__).with_name("snakemake_child.py")
 
 
 class _Log:
@@ -90,6 +95,13 @@ def read_jobs(stdout: str, stderr: str) -> Iterator[StepDraft]:
     return log.tasks.drafts()
 
 
+def _find_narrowing(project: GoldenProjectConfig, _file: Path) -> Callable[[str], bool] | None:
+    """Return the test for programs, data and baselines; None if an output is a table, or if arguments may say what is made."""
+    if project.args or any(output.is_of_tables for output in project.outputs):
+        return None
+    return lambda path: _WHOLE.search(path) is None
+
+
 READERS = (OutputReader("snakemake", read_jobs),)
 RUNNERS = (
     Runner(
@@ -97,16 +109,17 @@ RUNNERS = (
         files="Snakefile",
         suffixes=("", ".smk"),
         recognises=lambda pipeline: pipeline.file.name in {"Snakefile", "Snakefile.smk"},
-        find_start=lambda pipeline: (find_tool_python("snakemake", "snakemake", pipeline), "-m", "snakemake"),
+        find_start=lambda pipeline: (find_tool_python("snakemake", "snakemake", pipeline), str(_CHILD)),
         arguments=lambda _: ("--snakefile", "{path}", "--cores", "2", "--show-failed-logs"),
         environment=lambda _: {"NO_COLOR": "1", "PYTHONUNBUFFERED": "1"},
         step_readers=("snakemake",),
-        engine_files=("**/.snakemake/**",),
+        engine_files=("**/.snakemake/**", LEFT_OUT_FILE),
         is_incremental=True,
         program="snakemake",
         is_sure=True,
         # The standard layout, `workflow/Snakefile`, is started from above.
         find_folder=lambda file: file.parent.parent if file.parent.name == "workflow" else file.parent,
         distributions=("snakemake",),
+        find_narrowing=_find_narrowing,
     ),
 )

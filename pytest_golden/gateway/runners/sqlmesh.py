@@ -7,7 +7,13 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.runners.runner import LEFT_OUT_FILE, Runner, find_tool_python, read_beginning
+from pytest_golden.gateway.runners.runner import (
+    LEFT_OUT_FILE,
+    Runner,
+    find_tool_python,
+    is_started_beside,
+    read_beginning,
+)
 from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
 
 if TYPE_CHECKING:
@@ -41,8 +47,8 @@ def _recognises(pipeline: PipelineFile) -> bool:
 
 def _find_narrowing(project: GoldenProjectConfig, _file: Path) -> Callable[[str], bool] | None:
     """Return the test for files of models; None if an output is no table, or if it is started otherwise than by its folder alone."""
-    is_elsewhere = project.project_dir is not None and Path(project.project_dir) != Path(project.path).parent
-    if project.args or is_elsewhere or not all(output.path and output.is_of_tables for output in project.outputs):
+    is_of_files = not all(output.path and output.is_of_tables for output in project.outputs)
+    if project.args or is_of_files or not is_started_beside(project):
         return None
     return lambda path: _NODE.fullmatch(path) is not None
 

@@ -1,26 +1,24 @@
 """Runs SQLMesh's command line in SQLMesh's interpreter.
 
 `GOLDEN_CHANGED_FILES` is a JSON list of paths below the project's folder; a path that ends in `/SCHEMA.NAME.parquet` stands for the baseline
-of a model. With it, `sqlmesh plan` evaluates only what comes after the models of these files, and what that is made of. At the end the views
-of the other models are listed in `.golden-left-out.json`. If a file is not that of a model, everything is evaluated.
+of a model. With it, `sqlmesh plan` evaluates only what comes after the models of these files, and what that is made of. If one of them is
+not that of a model, everything is evaluated.
 
 A script of its own: it runs where this package may be missing, and needs the standard library and SQLMesh only.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from importlib import import_module
 from pathlib import Path
 
-if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
-    # The folder of this script has a sqlmesh.py of its own: look in the project's folder, as `python -c` does.
-    sys.path[0] = ""
+import narrowing_child as narrowing  # type: ignore[import-not-found]  # these stand beside this script
+import steps_child as steps  # type: ignore[import-not-found]
 
-CHANGED_FILES = "GOLDEN_CHANGED_FILES"
-LEFT_OUT = ".golden-left-out.json"
+steps.forget_own_folder()
+
 _BASELINE = ".parquet"
 
 
@@ -40,7 +38,7 @@ def narrow(changed: list[str]) -> tuple[list[str], list[str]]:
                 if (_name_view(model) == name if path.endswith(_BASELINE) else place in _list_files(model))
             ]
             if not found:
-                print(f"golden: everything is evaluated, since {path} is no model's", flush=True)
+                narrowing.explain_whole(f"{path} is that of no model")
                 return [], []
             origins.update(found)
         after = origins.union(*(dag.downstream(fqn) for fqn in origins))
@@ -63,15 +61,15 @@ def _list_files(model: object) -> set[str]:
 def main() -> None:
     """Run SQLMesh with this script's arguments."""
     sys.argv[0] = "sqlmesh"
-    changed = json.loads(os.environ.pop(CHANGED_FILES, "[]"))
+    changed = narrowing.take_changed()
     left_out: list[str] = []
-    told = Path(LEFT_OUT).absolute()
+    told = Path(narrowing.LEFT_OUT).absolute()
     if changed:
         try:
             names, left_out = narrow(changed)
         except Exception as error:
             # SQLMesh tells what is wrong with the project, below.
-            print(f"golden: everything is evaluated: {type(error).__name__}: {error}", flush=True)
+            narrowing.explain_whole(f"{type(error).__name__}: {error}")
             names = []
         for name in names:
             sys.argv += ["--select-model", name]
@@ -79,9 +77,7 @@ def main() -> None:
         import_module("sqlmesh.cli.main").cli()
     finally:
         if changed:
-            # Last, and also if nothing was left out: no model can have the last word.
-            told.unlink(missing_ok=True)
-            told.write_text(json.dumps(left_out), encoding="utf-8")
+            narrowing.tell_left_out(told, left_out)
 
 
 if __name__ == "__main__":

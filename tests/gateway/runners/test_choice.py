@@ -162,7 +162,7 @@ ENGINES = [
         "Snakefile",
         "",
         {},
-        ("-m", "snakemake", "--snakefile", "{path}", "--cores", "2", "--show-failed-logs"),
+        ("snakemake_child.py", "--snakefile", "{path}", "--cores", "2", "--show-failed-logs"),
     ),
     ("spark-submit", "app.jar", "", {}, ("--master", "local[2]", "--conf", "spark.ui.enabled=false", "{path}")),
 ]
@@ -226,22 +226,60 @@ def test_an_engine_that_is_missing_is_told_with_what_to_install(
         ("config.yaml", {"outputs": (DeclaredOutput("report.csv"),)}, False),
         ("config.yaml", {"args": ("--start", "2026-01-01")}, False),
         ("config.yaml", {"project_dir": ".."}, False),
+        ("pyproject.toml", {"args": ("--pipeline", "all"), "outputs": (DeclaredOutput("data/**"),)}, True),
+        ("pyproject.toml", {"outputs": (DeclaredOutput("data/shop.db", table="orders"),)}, False),
+        ("pyproject.toml", {"project_dir": ".."}, False),
+        ("Snakefile", {"project_dir": "..", "outputs": (DeclaredOutput("out/**"),)}, True),
+        ("Snakefile", {"outputs": (DeclaredOutput("out/shop.db", table="orders"),)}, False),
+        ("Snakefile", {"args": ("--config", "a=1")}, False),
     ],
 )
-def test_only_models_of_dbt_and_sqlmesh_can_be_run_in_part(
+def test_only_engines_that_know_what_follows_from_a_file_run_in_part(
     make_pipeline: MakePipeline, path: str, keys: dict[str, Any], is_narrowed: bool
 ) -> None:
-    pipeline = make_pipeline(path, "model_defaults: {}\n" if path == "config.yaml" else "", **keys)
+    heads = {"config.yaml": "model_defaults: {}\n", "pyproject.toml": "[tool.kedro]\n"}
+    pipeline = make_pipeline(path, heads.get(path, ""), **keys)
     assert (find_narrowing(pipeline.config, pipeline.project_dir) is not None) == is_narrowed
     pipeline.file.unlink()
     assert find_narrowing(pipeline.config, pipeline.project_dir) is None
 
 
-def test_only_files_of_its_models_narrow_a_run_of_sqlmesh(make_pipeline: MakePipeline) -> None:
-    pipeline = make_pipeline("config.yaml", "model_defaults: {}\n")
+NODES = {
+    # A model in Python may be imported by others.
+    "config.yaml": (
+        ("models/orders.sql", "models/marts/total.sql", "seeds/orders.csv", "models/raw.csv"),
+        (
+            "models/orders.py",
+            "macros/tax.py",
+            "audits/a.sql",
+            "tests/t.yaml",
+            "config.yaml",
+            "models/odd name.sql",
+            "../models/a.sql",
+        ),
+    ),
+    "pyproject.toml": (
+        ("src/shop/nodes.py", "src/shop/orders/clean.py", "data/raw/a b.csv", "data/out.csv/{run}/out.csv"),
+        (
+            "src/shop/__init__.py",
+            "src/shop/pipeline.py",
+            "src/shop/pipeline_registry.py",
+            "conf/base/catalog.yml",
+            "README.md",
+        ),
+    ),
+    "Snakefile": (
+        ("scripts/clean.py", "../data/a.csv", "out/report.html", "names.txt"),
+        ("Snakefile", "rules/one.smk", "config/config.yaml", "envs/r.yml", "README.md", "data/.hidden", ".gitignore"),
+    ),
+}
+
+
+@pytest.mark.parametrize("path", NODES)
+def test_only_files_that_can_be_those_of_nodes_narrow_a_run(make_pipeline: MakePipeline, path: str) -> None:
+    heads = {"config.yaml": "model_defaults: {}\n", "pyproject.toml": "[tool.kedro]\n"}
+    pipeline = make_pipeline(path, heads.get(path, ""))
     is_node = find_narrowing(pipeline.config, pipeline.project_dir)
     assert is_node is not None
-    nodes = ["models/orders.sql", "models/marts/total.sql", "seeds/orders.csv", "models/raw.csv"]
-    # One in Python may be imported by others.
-    others = ["models/orders.py", "macros/tax.py", "audits/a.sql", "tests/t.yaml", "config.yaml", "models/odd name.sql"]
-    assert [path for path in (*nodes, *others) if is_node(path)] == nodes
+    nodes, others = NODES[path]
+    assert tuple(name for name in (*nodes, *others) if is_node(name)) == nodes

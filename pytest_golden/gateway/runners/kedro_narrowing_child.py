@@ -1,0 +1,250 @@
+"""Lets Kedro run only the nodes that come after changed files, and what these are made of.
+
+A file is that of a node if it is a dataset of the catalog, or the module of the node's function, or one that this module imports. If it
+can also reach the pipeline otherwise, because whatever puts the nodes together uses more of it than the functions of nodes, all nodes run.
+
+It runs in Kedro's interpreter, and needs the standard library and Kedro only.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narrowing_child as narrowing  # type: ignore[import-not-found]  # it stands beside this script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# What has no file, since nothing is kept.
+IN_MEMORY = frozenset({"MemoryDataset", "MemoryDataSet", "SharedMemoryDataset", "SharedMemoryDataSet"})
+
+
+class WholeError(Exception):
+    """All nodes must run; says why."""
+
+
+class Narrowing:
+    """Narrows what Kedro's runners run, from `install` on. `left_out` are the files of the nodes that did not."""
+
+    def __init__(self, changed: list[str]) -> None:
+        self.left_out: list[str] = []
+        self._changed = changed
+        self._folder = os.path.realpath(os.curdir)
+        self._opened = narrowing.OpenedFiles()
+
+    def install(self) -> None:
+        """Stand before the method that every runner of Kedro inherits."""
+        runner = import_module("kedro.runner.runner").AbstractRunner
+        whole = runner.run
+
+        @functools.wraps(whole)
+        def run(this: Any, pipeline: Any, catalog: Any, *rest: Any, **more: Any) -> Any:
+            return whole(this, self._narrow(pipeline, catalog), catalog, *rest, **more)
+
+        runner.run = run
+
+    def _narrow(self, pipeline: Any, catalog: Any) -> Any:
+        try:
+            opened = self._opened.end()
+            needed, self.left_out = find_needed(pipeline, catalog, self._changed, self._folder, opened)
+        except Exception as error:
+            narrowing.explain_whole(str(error) if isinstance(error, WholeError) else f"{type(error).__name__}: {error}")
+            return pipeline
+        return needed
+
+
+def find_needed(
+    pipeline: Any, catalog: Any, changed: list[str], folder: str, opened: set[str]
+) -> tuple[Any, list[str]]:
+    """Return the part of a pipeline that must run, and the files and folders that the rest of it writes.
+
+    Raises:
+        WholeError: all of it must run.
+    """
+    places = {name: _find_place(name, catalog) for node in pipeline.nodes for name in (*node.inputs, *node.outputs)}
+    code = Code(pipeline.nodes, folder)
+    origins: set[str] = set()
+    for path in changed:
+        place = os.path.realpath(os.path.join(folder, path))
+        of_data = {name for name, known in places.items() if known and narrowing.is_below(place, known)}
+        if of_data and place in opened:
+            raise WholeError(f"{path} was read before the first node")
+        found = {node.name for node in pipeline.nodes if not of_data.isdisjoint((*node.inputs, *node.outputs))}
+        found |= code.find_nodes(place) if path.endswith(".py") else set()
+        if not found:
+            raise WholeError(f"{path} is that of no node")
+        origins |= found
+    after = pipeline.from_nodes(*origins)
+    needed = pipeline.to_nodes(*(node.name for node in after.nodes))
+    kept = {node.name for node in needed.nodes}
+    return needed, _list_left_out(
+        [node for node in pipeline.nodes if node.name not in kept], needed.nodes, places, folder
+    )
+
+
+def _list_left_out(rest: list[Any], needed: list[Any], places: dict[str, str | None], folder: str) -> list[str]:
+    """Return the files of the nodes that are left out.
+
+    Raises:
+        WholeError: it is not known where one of them writes, or a node that runs writes there too.
+    """
+    made = {place for node in needed for name in node.outputs if (place := places[name])}
+    used = {name for node in (*rest, *needed) for name in node.inputs}
+    left_out = set()
+    for name, writer in ((name, node) for node in rest for name in node.outputs or [""]):
+        place = places.get(name, "")
+        if place == "" and name not in used:
+            raise WholeError(f"nothing tells what {writer.name} writes")
+        if place is None:
+            raise WholeError(f"it is not known where {name} lies")
+        if place and any(narrowing.is_below(one, place) or narrowing.is_below(place, one) for one in made):
+            raise WholeError(f"other nodes write where {name} lies")
+        left_out.add(place)
+    return [os.path.relpath(place, folder) for place in left_out if place]
+
+
+def _find_place(name: str, catalog: Any) -> str | None:
+    """Return the file or folder of a dataset, "" if it is only kept in memory, and None if nothing tells."""
+    name = name.partition("@")[0] if name not in catalog else name
+    if name.startswith(("params:", "parameters")):
+        return ""
+    get = getattr(catalog, "_get_dataset", None) or functools.partial(catalog.get, fallback_to_runtime_pattern=True)
+    dataset = get(name)
+    dataset = getattr(dataset, "_dataset", dataset)
+    if dataset is None or type(dataset).__name__ in IN_MEMORY:
+        return ""
+    place = getattr(dataset, "_filepath", None) or getattr(dataset, "_path", None)
+    is_here = getattr(dataset, "_protocol", "file") in {"file", "local", ("file", "local")}
+    return os.path.realpath(str(place)) if place and is_here and "://" not in str(place) else None
+
+
+class Code:
+    """The modules of a project, and which nodes each of them can change."""
+
+    def __init__(self, nodes: list[Any], folder: str) -> None:
+        self._modules = {
+            name: os.path.realpath(file)
+            for name, module in sys.modules.copy().items()
+            if (file := getattr(module, "__file__", None)) and narrowing.is_below(os.path.realpath(file), folder)
+        }
+        self._imports = {name: list(_list_imports(name, file)) for name, file in self._modules.items()}
+        self._functions = {node.name: list(_take_apart(node.func)) for node in nodes}
+        self._files = {
+            name: {file for one in parts if (file := _find_file(one))} for name, parts in self._functions.items()
+        }
+
+    def find_nodes(self, file: str) -> set[str]:
+        """Return the names of the nodes that a module can change; none if it is no module.
+
+        Raises:
+            WholeError: it can change which nodes there are.
+        """
+        if any(self._modules[name] == file for name in self._list_sources()):
+            raise WholeError(f"{os.path.basename(file)} puts nodes together")
+        found = {name for name, files in self._files.items() if file in self._reach(files)}
+        for importer in self._list_builders():
+            for imported, attribute in self._imports[importer]:
+                if self._modules.get(imported) != file:
+                    continue
+                used = getattr(sys.modules[importer], attribute, None) if attribute else None
+                through = {name for name, parts in self._functions.items() if any(used is part for part in parts)}
+                if not through:
+                    raise WholeError(f"{importer} uses more of {imported} than the functions of nodes")
+                found |= through
+        return found
+
+    def _reach(self, files: set[str]) -> set[str]:
+        """Return these modules' files and those of all that they import."""
+        return {
+            self._modules[name] for name in self._walk(name for name, file in self._modules.items() if file in files)
+        }
+
+    def _list_sources(self) -> list[str]:
+        """Return the modules that make nodes, and those that Kedro itself looks for."""
+        return [
+            name
+            for name, edges in self._imports.items()
+            if name.endswith((".pipeline_registry", ".settings"))
+            or any(imported.startswith("kedro.pipeline") for imported, _ in edges)
+        ]
+
+    def _list_builders(self) -> set[str]:
+        """Return the modules that put the pipeline together: all that is reached otherwise than through the functions of nodes."""
+        functions = {file for files in self._files.values() for file in files}
+        imported = {name for edges in self._imports.values() for name, _ in edges}
+        roots = [name for name, file in self._modules.items() if name not in imported and file not in functions]
+        sources = self._list_sources()
+        walked = self._walk([*roots, *sources], functions)
+        return {*sources, *(name for name in walked if self._modules[name] not in functions)}
+
+    def _walk(self, names: Any, borders: set[str] | frozenset[str] = frozenset()) -> set[str]:
+        todo, seen = list(names), set()
+        while todo:
+            name = todo.pop()
+            if name in seen or name not in self._modules:
+                continue
+            seen.add(name)
+            if self._modules[name] not in borders:
+                todo += [imported for imported, _ in self._imports[name]]
+        return seen
+
+
+def _list_imports(name: str, file: str) -> Iterator[tuple[str, str | None]]:
+    """Yield what a module imports: other modules, each with the name of what is used of it; None is all of it."""
+    is_package = os.path.basename(file) == "__init__.py"
+    package = name if is_package else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(Path(file).read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name(f"{'.' * node.level}{node.module or ''}", package)
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                yield (
+                    (inner, None)
+                    if inner in sys.modules
+                    else (base, None if alias.name == "*" else alias.asname or alias.name)
+                )
+
+
+def _take_apart(function: Any) -> Iterator[Any]:
+    """Yield a node's function and what it consists of: what a decorator or `partial` holds, the object of a method."""
+    todo, seen = [function], set()
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        todo += [part for name in ("func", "__wrapped__", "__func__") if (part := getattr(one, name, None)) is not None]
+        if isinstance(one, functools.partial):
+            todo += filter(callable, (*one.args, *one.keywords.values()))
+        todo += [cell.cell_contents for cell in getattr(one, "__closure__", None) or () if _holds_callable(cell)]
+        owner = getattr(one, "__self__", None) or (None if hasattr(one, "__code__") else one)
+        if owner is not None and not isinstance(owner, type):
+            todo.append(type(owner))
+
+
+def _holds_callable(cell: Any) -> bool:
+    try:
+        return callable(cell.cell_contents)
+    except ValueError:
+        # It is empty.
+        return False
+
+
+def _find_file(part: Any) -> str | None:
+    code = getattr(part, "__code__", None)
+    file = (
+        code.co_filename
+        if code is not None
+        else getattr(sys.modules.get(getattr(part, "__module__", "")), "__file__", None)
+    )
+    return os.path.realpath(file) if file else None

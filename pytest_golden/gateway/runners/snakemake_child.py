@@ -1,0 +1,218 @@
+"""Runs Snakemake in its interpreter.
+
+With `GOLDEN_CHANGED_FILES` it makes only what comes after the jobs of these files, and what that is made of. A file is that of a job if it
+is an input, an output or the script of it, or stands in its shell command. If it is more than that, or that of no job, everything is made.
+
+A script of its own: it runs where this package may be missing, and needs the standard library and Snakemake only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+import tempfile
+from importlib import import_module
+from importlib.util import find_spec
+from inspect import isasyncgenfunction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narrowing_child as narrowing  # type: ignore[import-not-found]  # these stand beside this script
+import steps_child as steps  # type: ignore[import-not-found]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIST_JOBS = "--golden-list-jobs"
+# Targets stand on the command line.
+MOST_TARGETS = 5000
+CODE = (".py", ".R", ".r", ".Rmd", ".jl", ".sh", ".pl", ".rs", ".ipynb")
+WORD = re.compile(r"[\w./-]+")
+
+
+class WholeError(Exception):
+    """Everything must be made; says why."""
+
+
+def run() -> None:
+    """Run Snakemake with the arguments in `sys.argv`."""
+    runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
+
+
+def list_jobs(place: str) -> None:
+    """Write all jobs into a file, with what Snakemake opened to know them, where it would sum up its outputs."""
+    opened = narrowing.OpenedFiles()
+    # Its modules import each other, which only this order bears. Version 7 has no module for its command line.
+    import_module("snakemake.cli" if find_spec("snakemake.cli") else "snakemake")
+    graph = import_module("snakemake.dag").DAG
+
+    def write(this: Any) -> None:
+        jobs = [describe(job) for job in this.jobs]
+        Path(place).write_text(json.dumps({"jobs": jobs, "opened": sorted(opened.end())}), encoding="utf-8")
+
+    async def sum_up_later(this: Any, *_: Any, **__: Any) -> Any:
+        write(this)
+        yield ""
+
+    def sum_up(this: Any, *_: Any, **__: Any) -> Any:
+        write(this)
+        return ()
+
+    graph.summary = sum_up_later if isasyncgenfunction(graph.summary) else sum_up
+    run()
+
+
+def describe(job: Any) -> dict[str, Any]:
+    """Return what is needed of a job. Files are absolute; `targets` are its outputs as Snakemake calls them."""
+    rule = job.rule
+    files = [*job.input, *job.output]
+    script = rule.script or rule.notebook
+    words = f"{rule.shellcmd or ''} {' '.join(list_words(getattr(rule.run_func, '__code__', None)))}"
+    programs = {os.path.realpath(word) for word in WORD.findall(words) if os.path.isfile(word)}
+    if script is not None:
+        found = script if os.path.isabs(script) else rule.basedir.join(script)
+        programs.add(os.path.realpath(getattr(found, "path", str(found))))
+    is_elsewhere = any(getattr(file, "is_storage", False) or getattr(file, "is_remote", False) for file in files)
+    return {
+        "inputs": [os.path.realpath(file) for file in job.input],
+        "outputs": [os.path.realpath(file) for file in job.output],
+        "targets": [str(file) for file in job.output],
+        "programs": sorted(programs),
+        "words": words,
+        "acts": not rule.norun,
+        "is_unclear": bool(is_elsewhere or getattr(rule, "is_checkpoint", False)),
+    }
+
+
+def list_words(code: Any) -> Iterator[str]:
+    """Yield the names and texts of what a rule runs itself."""
+    if code is None:
+        return
+    yield from code.co_names
+    for one in code.co_consts:
+        if isinstance(one, str):
+            yield one
+        elif hasattr(one, "co_consts"):
+            yield from list_words(one)
+
+
+def read_jobs(arguments: list[str]) -> tuple[list[dict[str, Any]], set[str]]:
+    """Ask another process for all jobs, and for what Snakemake opened to know them.
+
+    Raises:
+        WholeError: it does not know them; Snakemake then tells why, when it is run.
+    """
+    with tempfile.TemporaryDirectory(prefix="golden-snakemake-") as folder:
+        place = os.path.join(folder, "jobs.json")
+        command = [sys.executable, __file__, LIST_JOBS, place, *arguments, "--summary"]
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode or not os.path.exists(place):
+            raise WholeError("Snakemake does not tell its jobs")
+        told = json.loads(Path(place).read_text(encoding="utf-8"))
+    return told["jobs"], set(told["opened"])
+
+
+def narrow(changed: list[str], arguments: list[str], here: str) -> tuple[list[str], list[str]]:
+    """Return the files that must be made for the changed ones, and those that are left out.
+
+    Raises:
+        WholeError: everything must be made.
+    """
+    jobs, opened = read_jobs(arguments)
+    if any(job["is_unclear"] or (job["acts"] and not job["outputs"]) for job in jobs):
+        raise WholeError("a rule is a checkpoint or has no output, or files lie elsewhere")
+    beside = os.path.dirname(os.path.realpath(arguments[arguments.index("--snakefile") + 1]))
+    origins: set[int] = set()
+    for path in changed:
+        # A baseline is named as from the folder in which Snakemake was started.
+        places = {os.path.realpath(os.path.join(folder, path)) for folder in (beside, here)}
+        if not places.isdisjoint(opened):
+            raise WholeError(f"Snakemake reads {path} itself")
+        found = {at for at, job in enumerate(jobs) if is_of_job(job, places)}
+        if not found:
+            raise WholeError(f"{path} is that of no job")
+        if is_named_elsewhere(jobs, found, places, here):
+            raise WholeError(f"{path} is named by more than its own jobs")
+        origins |= found
+    # A rule that only names what is wanted is no job.
+    after = {at for at in walk(jobs, origins, "outputs", "inputs") if jobs[at]["outputs"]}
+    needed = walk(jobs, after, "inputs", "outputs")
+    inputs = {file for at in after for file in jobs[at]["inputs"]}
+    last = [at for at in sorted(after) if inputs.isdisjoint(jobs[at]["outputs"])]
+    targets = [target for at in last for target in jobs[at]["targets"]]
+    if not targets or len(targets) > MOST_TARGETS:
+        raise WholeError(f"{len(targets)} files must be made")
+    rest = {file for at, job in enumerate(jobs) if at not in needed for file in job["outputs"]}
+    return targets, [os.path.relpath(file, here) for file in rest]
+
+
+def is_of_job(job: dict[str, Any], places: set[str]) -> bool:
+    """Tell whether one of these is an input, an output or a program of a job, or lies in a folder that is."""
+    known = [*job["inputs"], *job["outputs"], *job["programs"]]
+    return any(narrowing.is_below(place, file) for place in places for file in known)
+
+
+def is_named_elsewhere(jobs: list[dict[str, Any]], found: set[int], places: set[str], here: str) -> bool:
+    """Tell whether other jobs name a file, or other code of the project does, which a job may import."""
+    own = places.union(*(jobs[at]["programs"] for at in found))
+    (name,) = {os.path.basename(place) for place in places}
+    stem, suffix = os.path.splitext(name)
+    bare = rf"\b{re.escape(stem)}\b" if suffix in CODE else re.escape(name)
+    imported = rf"\b(?:import|from|source|include|library)\b.*{bare}|{re.escape(name)}"
+    texts = (Path(file).read_text(encoding="utf-8", errors="replace") for file in list_code(here) if file not in own)
+    rest = (job["words"] for at, job in enumerate(jobs) if at not in found)
+    return any(re.search(imported, text) for text in texts) or any(re.search(bare, words) for words in rest)
+
+
+def list_code(folder: str) -> Iterator[str]:
+    """Yield the real paths of all files of code below a folder, without hidden folders."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (os.path.realpath(os.path.join(place, name)) for name in names if name.endswith(CODE))
+
+
+def walk(jobs: list[dict[str, Any]], origins: set[int], from_key: str, to_key: str) -> set[int]:
+    """Return these jobs and all that are reached from them, from one kind of their files to the other kind of others."""
+    reached: dict[str, list[int]] = {}
+    for at, job in enumerate(jobs):
+        for file in job[to_key]:
+            reached.setdefault(file, []).append(at)
+    todo, seen = list(origins), set(origins)
+    while todo:
+        for file in jobs[todo.pop()][from_key]:
+            new = [at for at in reached.get(file, ()) if at not in seen]
+            seen.update(new)
+            todo += new
+    return seen
+
+
+def main() -> None:
+    """Run Snakemake with this script's arguments."""
+    steps.forget_own_folder()
+    if sys.argv[1:2] == [LIST_JOBS]:
+        place = sys.argv[2]
+        sys.argv = ["snakemake", *sys.argv[3:]]
+        list_jobs(place)
+        return
+    changed, told = narrowing.take_changed(), Path(narrowing.LEFT_OUT).absolute()
+    if not changed:
+        run()
+        return
+    left_out: list[str] = []
+    try:
+        targets, left_out = narrow(changed, sys.argv[1:], os.path.realpath(os.curdir))
+        sys.argv += targets
+    except Exception as error:
+        narrowing.explain_whole(str(error) if isinstance(error, WholeError) else f"{type(error).__name__}: {error}")
+    try:
+        run()
+    finally:
+        narrowing.tell_left_out(told, left_out)
+
+
+if __name__ == "__main__":
+    main()
