@@ -192,6 +192,9 @@ def register_pipelines():
     for path in ("src/shop/kept.py", "src/shop/pipeline_registry.py"):
         assert shop.change(path, f"{files[path]}# as before\n") == whole, path
     assert shop.change("conf/base/parameters.yml", "factor: 2 # as before\n") == whole
+    # What another node may write besides the catalog would be missing.
+    shop.write("src/shop/other.py", f"{files['src/shop/other.py']}        open('note.txt', 'w')\n")
+    assert shop.change("data/orders.txt", "1\n") == whole
 
 
 @pytest.mark.skipif(SNAKEMAKE not in INSTALLED, reason="only jobs of Snakemake are run in part")

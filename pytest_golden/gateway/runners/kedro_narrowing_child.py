@@ -12,6 +12,7 @@ import ast
 import functools
 import importlib.util
 import os
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,10 @@ import narrowing_child as narrowing  # type: ignore[import-not-found]  # it stan
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# How functions are called that write files.
+WRITING = re.compile(
+    r"open|touch|Popen|(?:save|write|dump)\w*|to_(?:csv|excel|feather|hdf|html|json|orc|parquet|pickle|sql|xml)"
+)
 # What has no file, since nothing is kept.
 IN_MEMORY = frozenset({"MemoryDataset", "MemoryDataSet", "SharedMemoryDataset", "SharedMemoryDataSet"})
 
@@ -84,24 +89,25 @@ def find_needed(
     after = pipeline.from_nodes(*origins)
     needed = pipeline.to_nodes(*(node.name for node in after.nodes))
     kept = {node.name for node in needed.nodes}
-    return needed, _list_left_out(
-        [node for node in pipeline.nodes if node.name not in kept], needed.nodes, places, folder
-    )
+    rest = [node for node in pipeline.nodes if node.name not in kept]
+    return needed, _list_left_out(rest, needed.nodes, places, folder, code)
 
 
-def _list_left_out(rest: list[Any], needed: list[Any], places: dict[str, str | None], folder: str) -> list[str]:
+def _list_left_out(
+    rest: list[Any], needed: list[Any], places: dict[str, str | None], folder: str, code: Code
+) -> list[str]:
     """Return the files of the nodes that are left out.
 
     Raises:
         WholeError: it is not known where one of them writes, or a node that runs writes there too.
     """
     made = {place for node in needed for name in node.outputs if (place := places[name])}
-    used = {name for node in (*rest, *needed) for name in node.inputs}
+    for node in rest:
+        if code.may_write(node.name):
+            raise WholeError(f"nothing tells what {node.name} writes besides the catalog")
     left_out = set()
-    for name, writer in ((name, node) for node in rest for name in node.outputs or [""]):
-        place = places.get(name, "")
-        if place == "" and name not in used:
-            raise WholeError(f"nothing tells what {writer.name} writes")
+    for name in (name for node in rest for name in node.outputs):
+        place = places[name]
         if place is None:
             raise WholeError(f"it is not known where {name} lies")
         if place and any(narrowing.is_below(one, place) or narrowing.is_below(place, one) for one in made):
@@ -134,7 +140,9 @@ class Code:
             for name, module in sys.modules.copy().items()
             if (file := getattr(module, "__file__", None)) and narrowing.is_below(os.path.realpath(file), folder)
         }
-        self._imports = {name: list(_list_imports(name, file)) for name, file in self._modules.items()}
+        trees = {name: ast.parse(Path(file).read_bytes()) for name, file in self._modules.items()}
+        self._imports = {name: list(_list_imports(name, self._modules[name], tree)) for name, tree in trees.items()}
+        self._writing = {name for name, tree in trees.items() if any(map(_names_writing, ast.walk(tree)))}
         self._functions = {node.name: list(_take_apart(node.func)) for node in nodes}
         self._files = {
             name: {file for one in parts if (file := _find_file(one))} for name, parts in self._functions.items()
@@ -148,7 +156,9 @@ class Code:
         """
         if any(self._modules[name] == file for name in self._list_sources()):
             raise WholeError(f"{os.path.basename(file)} puts nodes together")
-        found = {name for name, files in self._files.items() if file in self._reach(files)}
+        found = {
+            name for name, files in self._files.items() if any(self._modules[one] == file for one in self._reach(files))
+        }
         for importer in self._list_builders():
             for imported, attribute in self._imports[importer]:
                 if self._modules.get(imported) != file:
@@ -160,11 +170,13 @@ class Code:
                 found |= through
         return found
 
+    def may_write(self, node: str) -> bool:
+        """Tell whether anything that a node's function may use is called like what writes a file."""
+        return not self._writing.isdisjoint(self._reach(self._files[node]))
+
     def _reach(self, files: set[str]) -> set[str]:
-        """Return these modules' files and those of all that they import."""
-        return {
-            self._modules[name] for name in self._walk(name for name, file in self._modules.items() if file in files)
-        }
+        """Return these modules and all that they import."""
+        return self._walk(name for name, file in self._modules.items() if file in files)
 
     def _list_sources(self) -> list[str]:
         """Return the modules that make nodes, and those that Kedro itself looks for."""
@@ -196,11 +208,11 @@ class Code:
         return seen
 
 
-def _list_imports(name: str, file: str) -> Iterator[tuple[str, str | None]]:
+def _list_imports(name: str, file: str, tree: ast.Module) -> Iterator[tuple[str, str | None]]:
     """Yield what a module imports: other modules, each with the name of what is used of it; None is all of it."""
     is_package = os.path.basename(file) == "__init__.py"
     package = name if is_package else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(Path(file).read_bytes())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -212,6 +224,10 @@ def _list_imports(name: str, file: str) -> Iterator[tuple[str, str | None]]:
                     if inner in sys.modules
                     else (base, None if alias.name == "*" else alias.asname or alias.name)
                 )
+
+
+def _names_writing(part: ast.AST) -> bool:
+    return WRITING.fullmatch(str(getattr(part, "attr", None) or getattr(part, "id", ""))) is not None
 
 
 def _take_apart(function: Any) -> Iterator[Any]:

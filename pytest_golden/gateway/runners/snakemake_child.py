@@ -67,11 +67,12 @@ def list_jobs(place: str) -> None:
 
 
 def describe(job: Any) -> dict[str, Any]:
-    """Return what is needed of a job. Files are absolute; `targets` are its outputs as Snakemake calls them."""
+    """Return what is needed of a job. Files are absolute; `targets` are its outputs as Snakemake calls them, `logs` what it writes besides."""
     rule = job.rule
     files = [*job.input, *job.output]
     script = rule.script or rule.notebook
-    words = f"{rule.shellcmd or ''} {' '.join(list_words(getattr(rule.run_func, '__code__', None)))}"
+    # The command has its wildcards and parameters filled in.
+    words = f"{job.shellcmd or ''} {' '.join(list_words(getattr(rule.run_func, '__code__', None)))}"
     programs = {os.path.realpath(word) for word in WORD.findall(words) if os.path.isfile(word)}
     if script is not None:
         found = script if os.path.isabs(script) else rule.basedir.join(script)
@@ -81,10 +82,11 @@ def describe(job: Any) -> dict[str, Any]:
         "inputs": [os.path.realpath(file) for file in job.input],
         "outputs": [os.path.realpath(file) for file in job.output],
         "targets": [str(file) for file in job.output],
+        "logs": [os.path.realpath(file) for file in (*job.log, job.benchmark) if file],
         "programs": sorted(programs),
         "words": words,
         "acts": not rule.norun,
-        "is_unclear": bool(is_elsewhere or getattr(rule, "is_checkpoint", False)),
+        "is_unclear": bool(is_elsewhere or getattr(rule, "is_checkpoint", False) or "{" in str(script)),
     }
 
 
@@ -124,7 +126,7 @@ def narrow(changed: list[str], arguments: list[str], here: str) -> tuple[list[st
     """
     jobs, opened = read_jobs(arguments)
     if any(job["is_unclear"] or (job["acts"] and not job["outputs"]) for job in jobs):
-        raise WholeError("a rule is a checkpoint or has no output, or files lie elsewhere")
+        raise WholeError("a rule is a checkpoint, has no output or a computed script, or its files lie elsewhere")
     beside = os.path.dirname(os.path.realpath(arguments[arguments.index("--snakefile") + 1]))
     origins: set[int] = set()
     for path in changed:
@@ -135,7 +137,7 @@ def narrow(changed: list[str], arguments: list[str], here: str) -> tuple[list[st
         found = {at for at, job in enumerate(jobs) if is_of_job(job, places)}
         if not found:
             raise WholeError(f"{path} is that of no job")
-        if is_named_elsewhere(jobs, found, places, here):
+        if is_named_elsewhere(jobs, found, places, os.path.basename(path), here):
             raise WholeError(f"{path} is named by more than its own jobs")
         origins |= found
     # A rule that only names what is wanted is no job.
@@ -146,7 +148,7 @@ def narrow(changed: list[str], arguments: list[str], here: str) -> tuple[list[st
     targets = [target for at in last for target in jobs[at]["targets"]]
     if not targets or len(targets) > MOST_TARGETS:
         raise WholeError(f"{len(targets)} files must be made")
-    rest = {file for at, job in enumerate(jobs) if at not in needed for file in job["outputs"]}
+    rest = {file for at, job in enumerate(jobs) if at not in needed for file in (*job["outputs"], *job["logs"])}
     return targets, [os.path.relpath(file, here) for file in rest]
 
 
@@ -156,13 +158,14 @@ def is_of_job(job: dict[str, Any], places: set[str]) -> bool:
     return any(narrowing.is_below(place, file) for place in places for file in known)
 
 
-def is_named_elsewhere(jobs: list[dict[str, Any]], found: set[int], places: set[str], here: str) -> bool:
+def is_named_elsewhere(jobs: list[dict[str, Any]], found: set[int], places: set[str], name: str, here: str) -> bool:
     """Tell whether other jobs name a file, or other code of the project does, which a job may import."""
     own = places.union(*(jobs[at]["programs"] for at in found))
-    (name,) = {os.path.basename(place) for place in places}
     stem, suffix = os.path.splitext(name)
-    bare = rf"\b{re.escape(stem)}\b" if suffix in CODE else re.escape(name)
-    imported = rf"\b(?:import|from|source|include|library)\b.*{bare}|{re.escape(name)}"
+    # As a module: `clean` or `scripts.clean`, and not the beginning of a file's name.
+    module = rf"(?<![\w./-])(?:\w+\.)*{re.escape(stem)}(?![\w./-])"
+    bare = rf"{module}|{re.escape(name)}" if suffix in CODE else re.escape(name)
+    imported = rf"\b(?:import|from|source|include|library)\b.*\b{re.escape(stem)}\b|{re.escape(name)}"
     texts = (Path(file).read_text(encoding="utf-8", errors="replace") for file in list_code(here) if file not in own)
     rest = (job["words"] for at, job in enumerate(jobs) if at not in found)
     return any(re.search(imported, text) for text in texts) or any(re.search(bare, words) for words in rest)
