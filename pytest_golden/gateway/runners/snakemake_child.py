@@ -159,16 +159,19 @@ def is_of_job(job: dict[str, Any], places: set[str]) -> bool:
 
 
 def is_named_elsewhere(jobs: list[dict[str, Any]], found: set[int], places: set[str], name: str, here: str) -> bool:
-    """Tell whether other jobs name a file, or other code of the project does, which a job may import."""
+    """Tell whether other code of the project names a file, or imports it, or whether a job's own lines import it."""
     own = places.union(*(jobs[at]["programs"] for at in found))
+    texts = [Path(file).read_text(encoding="utf-8", errors="replace") for file in list_code(here) if file not in own]
+    named = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])")
+    if any(map(named.search, texts)):
+        return True
     stem, suffix = os.path.splitext(name)
-    # As a module: `clean` or `scripts.clean`, and not the beginning of a file's name.
-    module = rf"(?<![\w./-])(?:\w+\.)*{re.escape(stem)}(?![\w./-])"
-    bare = rf"{module}|{re.escape(name)}" if suffix in CODE else re.escape(name)
-    imported = rf"\b(?:import|from|source|include|library)\b.*\b{re.escape(stem)}\b|{re.escape(name)}"
-    texts = (Path(file).read_text(encoding="utf-8", errors="replace") for file in list_code(here) if file not in own)
+    if suffix not in CODE:
+        return False
+    imported = re.compile(rf"\b(?:import|from|source|include|library)\b.*\b{re.escape(stem)}\b")
+    module = re.compile(rf"(?<![\w./-])(?:\w+\.)*{re.escape(stem)}(?![\w./-])")
     rest = (job["words"] for at, job in enumerate(jobs) if at not in found)
-    return any(re.search(imported, text) for text in texts) or any(re.search(bare, words) for words in rest)
+    return any(map(imported.search, texts)) or any(map(module.search, rest))
 
 
 def list_code(folder: str) -> Iterator[str]:
