@@ -278,6 +278,7 @@ def find_reason(
         _find_changed_entry(project, present)
         or _find_changed_input(places, leave_out(tree.changed, unread), present.claims)
         or _find_doubt(places, tree)
+        or _find_ignored(places, tree, present, last)
         or _find_variable(project)
         or _find_in_past(project, places, tree, present, last, unread)
     )
@@ -399,16 +400,29 @@ def _find_doubt(places: InputPlaces, tree: Tree) -> str | None:
     if places.doubt is not None:
         return f"{show_path(places.doubt)} is outside git, so nobody knows whether it changed"
     for index, told in (
-        (tree.ignored, "git ignores {}, so nobody knows whether it changed"),
         (tree.environments, "nobody knows the versions in {}, which no venv: names"),
         (tree.submodules, "{} is a submodule"),
         (tree.unwatched, "git does not watch {}"),
     ):
-        unseen = places.unseen if index is tree.ignored else None
-        found = _find(places, index, unseen) or next(filter(None, map(index.find, places.links)), None)
+        found = _find(places, index) or next(filter(None, map(index.find, places.links)), None)
         if found is not None:
             return told.format(show_path(found))
     return _find_leaving_link(places, tree)
+
+
+def _find_ignored(places: InputPlaces, tree: Tree, present: Present, last: LastResult | None) -> str | None:
+    """Say which of its inputs git ignores, if it is newer than its last run here. An older one is the same as then."""
+    seen = [place for place in places.places if place != places.unseen]
+    named = [path for pattern in places.patterns for path in tree.ignored.list_named(pattern)]
+    inside = dict.fromkeys([*(path for place in seen for path in tree.ignored.list_below(place)), *named])
+    # Git ignores all of it, or a symlink on the way to it.
+    around = (tree.ignored.find(place) for place in (*seen, *places.links) if not tree.ignored.list_below(place))
+    found = next(filter(None, around), None)
+    if found is None and inside and last is not None and last.where == present.where:
+        newer = present.ignored.list_own(inside).find_newer(last.started_at)
+        return None if newer is None else f"git ignores {show_path(newer)}, which is newer than its last pass"
+    found = found or next(iter(inside), None)
+    return None if found is None else f"git ignores {show_path(found)}, so nobody knows whether it changed"
 
 
 def _find_leaving_link(places: InputPlaces, tree: Tree) -> str | None:

@@ -70,16 +70,19 @@ class PathIndex:
 
     def find_named(self, pattern: str) -> str | None:
         """Return a path that a pattern names, or a folder in which it may name something."""
+        return next(self.list_named(pattern), None)
+
+    def list_named(self, pattern: str) -> Iterator[str]:
+        """Yield all paths that a pattern names, and folders in which it may name something."""
         beginning = find_beginning(pattern)
         if self.find(beginning) is None:
-            return None
+            return
         for path in self.paths:
             if path.endswith("/"):
                 if f"{beginning}/".startswith(path) or path.startswith(f"{beginning}/" if beginning else ""):
-                    return path
+                    yield path
             elif is_named(path, pattern):
-                return path
-        return None
+                yield path
 
     def list_below(self, place: str) -> tuple[str, ...]:
         """Return all paths at or below a place."""

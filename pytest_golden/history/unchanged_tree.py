@@ -160,14 +160,21 @@ class IgnoredFiles:
     """Ignored files and folders below a checkout's root, by the time of their last change; read once, on first use.
 
     That time (ctime) cannot be set back, so an older file is the same; a newer one may have changed. No content is read.
-    `products` are real paths that the session writes itself.
+    `products` are real paths that the session writes itself. With `is_own` a symlink counts as new: nobody looks at what it leads to.
     """
 
-    def __init__(self, root: Path, paths: Collection[str], products: Collection[str] = ()) -> None:
+    def __init__(
+        self, root: Path, paths: Collection[str], products: Collection[str] = (), *, is_own: bool = False
+    ) -> None:
         self._root = root
         self._paths = paths
         self._products = products
+        self._is_own = is_own
         self._newest: tuple[float, str] | None = None
+
+    def list_own(self, paths: Collection[str]) -> IgnoredFiles:
+        """Return those among a project's own inputs."""
+        return IgnoredFiles(self._root, paths, self._products, is_own=True)
 
     def find_newer(self, moment_ms: int) -> str | None:
         """Return the path that changed last, if that was at `moment_ms` or later. A folder with too many files counts as new.
@@ -186,7 +193,8 @@ class IgnoredFiles:
                 left -= 1
                 if left < 0:
                     return _UNKNOWN_TIME, path
-                changed_at = read_change(file)
+                is_unknown = self._is_own and file.is_symlink()
+                changed_at = _UNKNOWN_TIME if is_unknown else read_change(file)
                 relative = str(file.relative_to(self._root))
                 if changed_at > newest[0] and not self._is_explained(file, relative, changed_at):
                     newest = changed_at, relative

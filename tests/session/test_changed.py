@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import statistics
 import sys
@@ -188,7 +189,7 @@ def test_what_nobody_knows_of_in_its_own_folder_is_a_doubt(passed: Workspace, tm
     assert why(passed) == {}
     data = folder / "one" / "data.bin"
     data.write_text("nobody sees this change")
-    assert why(passed) == {"one": "git ignores one/data.bin, so nobody knows whether it changed"}
+    assert why(passed) == {"one": "git ignores one/data.bin, which is newer than its last pass"}
     data.unlink()
     (folder / "one" / "venv").mkdir()
     (folder / "one" / "venv" / "pyvenv.cfg").write_text("version = 3.12.0\n")
@@ -224,7 +225,7 @@ def test_ignored_files_count_when_they_changed_or_are_gone_since_the_last_pass(p
         (folder / name).write_text("1\n")
     commit(folder)
     assert passed.run("--golden-json=out/last.json").ret == 0
-    assert why(passed) == {"one": "git ignores one/own.csv, so nobody knows whether it changed"}
+    assert why(passed) == {}
     (folder / "noise.log").unlink()
     (folder / "one" / "own.csv").unlink()
     gone = {"one": "one/own.csv, which git ignored, is gone since it passed"}
@@ -241,9 +242,38 @@ def test_ignored_files_count_when_they_changed_or_are_gone_since_the_last_pass(p
     with closing(sqlite3.connect(folder / ".golden" / "golden.db")) as store, store:
         store.execute("UPDATE gate_runs SET host = 'another'")
     assert why(passed)["two"] == "git ignores data/days.txt, and it last passed elsewhere, and it has no depends_on"
+    (folder / "one" / "own.csv").write_text("1\n")
+    assert why(passed)["one"] == "git ignores one/own.csv, so nobody knows whether it changed"
     # Once they have passed with what is there now, nothing is left of it.
     assert ran(passed, "--golden-changed=main") == ["one", "two", "three"]
     assert why(passed) == {}
+    # What a link leads to may change without it.
+    (folder / "one" / "own.csv").unlink()
+    (folder / "one" / "own.csv").symlink_to("/etc/hostname")
+    assert ran(passed) == ["one", "two", "three"]
+    assert why(passed) == {"one": "git ignores one/own.csv, which is newer than its last pass"}
+
+
+def test_data_that_git_ignores_is_the_same_if_it_is_older_than_the_last_pass(workspace: Workspace) -> None:
+    workspace.declare({"name": "shop", "depends_on": ["shop/**", "raw/*.csv"]})
+    (workspace.path / ".gitignore").write_text("*.csv\nshop/built/\n.golden/\n")
+    for name in ("raw/a.csv", "raw/b.csv", "shop/built/old/a.bin", "shop/c.csv"):
+        (workspace.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace.path / name).write_text("1\n")
+    begin(workspace)
+    assert why(workspace) == {"shop": "git ignores shop/built/, so nobody knows whether it changed"}
+    assert workspace.run().ret == 0
+    assert why(workspace) == {}
+    for name in ("raw/b.csv", "shop/built/old/a.bin", "shop/c.csv"):
+        stamp = (workspace.path / name).stat().st_mtime
+        (workspace.path / name).write_text("2\n")
+        # Its own time can be set back.
+        os.utime(workspace.path / name, (stamp, stamp))
+        assert why(workspace) == {"shop": f"git ignores {name}, which is newer than its last pass"}
+        assert workspace.run().ret == 0
+        assert why(workspace) == {}
+    (workspace.path / "raw" / "a.csv").unlink()
+    assert why(workspace) == {"shop": "git ignores raw, which is newer than its last pass"}
 
 
 def test_pass_of_which_it_is_not_noted_what_git_ignored_is_run_again(passed: Workspace) -> None:
@@ -551,14 +581,14 @@ def test_what_git_ignores_is_no_doubt_where_the_project_does_not_see_it(workspac
     for name in ("seeing", "tracked"):
         (workspace.path / name / "left.db").write_text("yesterday's\n")
         (workspace.path / name / "old.log").write_text("yesterday's\n")
-    assert why(workspace) == {"seeing": "git ignores seeing/left.db, so nobody knows whether it changed"}
+    assert why(workspace) == {"seeing": "git ignores seeing/left.db, which is newer than its last pass"}
     assert workspace.run().ret == 0
     (workspace.path / "tracked" / "left.db").unlink()
     assert "tracked" not in why(workspace)
     # What `depends_on` names is shown.
     (workspace.path / "tracked" / "data").mkdir()
     (workspace.path / "tracked" / "data" / "a.csv").write_text("1\n")
-    assert why(workspace)["tracked"] == "git ignores tracked/data/, so nobody knows whether it changed"
+    assert why(workspace)["tracked"] == "git ignores tracked/data/a.csv, which is newer than its last pass"
 
 
 SHOP = {
