@@ -58,10 +58,11 @@ class Narrowing:
     def _narrow(self, pipeline: Any, catalog: Any) -> Any:
         try:
             opened = self._opened.end()
-            needed, self.left_out = find_needed(pipeline, catalog, self._changed, self._folder, opened)
+            needed, left_out = find_needed(pipeline, catalog, self._changed, self._folder, opened)
         except Exception as error:
             narrowing.explain_whole(str(error) if isinstance(error, WholeError) else f"{type(error).__name__}: {error}")
             return pipeline
+        self.left_out += left_out
         return needed
 
 
@@ -138,7 +139,7 @@ class Code:
         self._modules = {
             name: os.path.realpath(file)
             for name, module in sys.modules.copy().items()
-            if (file := getattr(module, "__file__", None)) and narrowing.is_below(os.path.realpath(file), folder)
+            if (file := getattr(module, "__file__", None)) and _is_of_project(os.path.realpath(file), folder)
         }
         trees = {name: ast.parse(Path(file).read_bytes()) for name, file in self._modules.items()}
         self._imports = {name: list(_list_imports(name, self._modules[name], tree)) for name, tree in trees.items()}
@@ -206,6 +207,12 @@ class Code:
             if self._modules[name] not in borders:
                 todo += [imported for imported, _ in self._imports[name]]
         return seen
+
+
+def _is_of_project(file: str, folder: str) -> bool:
+    """Tell whether a module is in a project's folder, and not in an environment there."""
+    is_installed = "site-packages" in file.split(os.sep) or narrowing.is_below(file, os.path.realpath(sys.prefix))
+    return file.endswith(".py") and narrowing.is_below(file, folder) and not is_installed
 
 
 def _list_imports(name: str, file: str, tree: ast.Module) -> Iterator[tuple[str, str | None]]:

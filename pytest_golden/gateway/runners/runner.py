@@ -70,8 +70,8 @@ class Runner:
     from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines.
     `golden doctor` shows the versions of `distributions`; a name that ends in `-` stands for all that begin so. `keep_tables` are the
     variables with which it puts tables into a file that a project keeps in memory, where nobody could compare them.
-    `find_narrowing` takes a project and the pipeline's file and returns a test for paths below its folder: does a change there reach only
-    what comes after it? If no other path changed, the engine is told these (`CHANGED_FILES`) and leaves out the rest. None: it always runs
+    `find_narrowing` takes a project and the pipeline's file and returns a test for paths relative to its folder: does a change there reach
+    only what comes after it? If no other path changed, the engine is told these (`CHANGED_FILES`) and leaves out the rest. None: it always runs
     whole, as it must if an output may be made of all that runs.
     """
 

@@ -175,9 +175,10 @@ def is_named_elsewhere(jobs: list[dict[str, Any]], found: set[int], places: set[
 
 
 def list_code(folder: str) -> Iterator[str]:
-    """Yield the real paths of all files of code below a folder, without hidden folders."""
+    """Yield the real paths of all files of code below a folder, without hidden folders and environments."""
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        is_installed = "pyvenv.cfg" in names or "conda-meta" in folders
+        folders[:] = [] if is_installed else [name for name in folders if not name.startswith(".")]
         yield from (os.path.realpath(os.path.join(place, name)) for name in names if name.endswith(CODE))
 
 
