@@ -1,7 +1,8 @@
 """Choose the runner of a pipeline and put its command together. Nothing is started here.
 
 Shell scripts, Python scripts and Jupyter notebooks need no engine: their runners are here. The folder is the list of the
-engines: every other file in it has `RUNNERS`, and `READERS` of their steps; no file names it.
+engines: every other file in it has `RUNNERS`, and `READERS` of their steps; no file names it. It is called like the engine's
+program, in small letters and up to a hyphen, so that a `command:` loads no other engine.
 """
 
 from __future__ import annotations
@@ -114,10 +115,13 @@ def list_runners() -> Iterator[Runner]:
 
 
 def _list_engines(first: str = "") -> Iterator[ModuleType]:
-    folder = import_module(__package__).__path__
-    for name in sorted((found.name for found in iter_modules(folder)), key=lambda name: (name != first, name)):
-        if name not in _NO_ENGINES and not name.endswith("_child"):
-            yield import_module(f"{__package__}.{name}")
+    for name in sorted(_list_names(), key=lambda name: (name != first, name)):
+        yield import_module(f"{__package__}.{name}")
+
+
+def _list_names() -> list[str]:
+    names = (found.name for found in iter_modules(import_module(__package__).__path__))
+    return [name for name in names if name not in _NO_ENGINES and not name.endswith("_child")]
 
 
 def list_readers(first: str = "") -> Iterator[StepReader]:
@@ -192,7 +196,9 @@ def _find_runner(project: GoldenProjectConfig, workspace_root: Path) -> Runner |
 
 def _recognise(pipeline: PipelineFile) -> Runner:
     if pipeline.config.command:
-        return next((runner for runner in list_runners() if _begins_with_program(pipeline, runner)), COMMAND)
+        name = pipeline.config.command[0].lower().partition("-")[0]
+        runners = import_module(f"{__package__}.{name}").RUNNERS if name in _list_names() else ()
+        return next((runner for runner in runners if _begins_with_program(pipeline, runner)), COMMAND)
     suffix = pipeline.file.suffix.lower()
     for runner in list_runners():
         if suffix in runner.suffixes and runner.recognises(pipeline):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from pytest_golden.gateway import runners
 from pytest_golden.gateway.model import Problem
-from pytest_golden.gateway.runners.choice import find_narrowing, find_runner_command
+from pytest_golden.gateway.runners.choice import find_narrowing, find_runner, find_runner_command, list_runners
 from pytest_golden.gateway.runners.runner import RunnerError
 from pytest_golden.manifest.model import DeclaredOutput
 
@@ -67,6 +68,24 @@ def test_a_file_in_the_folder_is_all_that_a_new_engine_needs(
     assert (command.argv, command.step_readers) == (("sparkle", "run", "{path}"), ("spk",))
     assert find_runner_command(make_pipeline("sales.txt", runner="sparkle")).argv == command.argv
     assert "known: " in str(refusal(make_pipeline, "job.ini"))
+
+
+def test_a_command_loads_the_engine_of_its_program_and_no_other(make_pipeline: MakePipeline) -> None:
+    engines = [runner for runner in list_runners() if runner.program]
+    assert {runner.name for runner in engines} >= {"snakemake", "spark", "r"}
+    folder = "pytest_golden.gateway.runners"
+    for runner in engines:
+        pipeline = make_pipeline("job.toml", command=(str(runner.program), "run"))
+        assert find_runner(pipeline) is runner
+    script = f"import sys; from {folder}.choice import find_runner; from {folder}.runner import PipelineFile\n"
+    script += "from pathlib import Path; from pytest_golden.manifest.model import GoldenProjectConfig\n"
+    script += "config = GoldenProjectConfig('a', 'a.sh', command=(sys.argv[1],)); here = Path('.')\n"
+    script += "find_runner(PipelineFile(config, here, here, '', '')); print(*sorted(name for name in sys.modules if '.runners.' in name))"
+    for program, engine in (("true", ()), ("spark-submit", (f"{folder}.spark",)), ("./dbt", ())):
+        told = subprocess.run(
+            [sys.executable, "-c", script, program], capture_output=True, text=True, check=True
+        ).stdout
+        assert told.split() == sorted([f"{folder}.choice", f"{folder}.runner", *engine])
 
 
 def test_unknown_runner_is_refused_with_the_nearest_one(make_pipeline: MakePipeline) -> None:
