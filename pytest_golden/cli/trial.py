@@ -278,7 +278,7 @@ def choose_outputs(
         others = f" and {len(shapes) - 1} more like it" if len(shapes) > 1 else ""
         moved.append(f"no output: {shapes[0]}{others}: only one of two runs wrote it")
     more = (f"no output: {len(moved) - _MOST_FILES} more",) if len(moved) > _MOST_FILES else ()
-    return _join_outputs(stable, written), (*moved[:_MOST_FILES], *more)
+    return _join_outputs(stable, [*written, *moving]), (*moved[:_MOST_FILES], *more)
 
 
 def _is_index(path: str, above_runs: Collection[PurePosixPath]) -> bool:
@@ -296,9 +296,12 @@ def _join_outputs(outputs: Sequence[DeclaredOutput], written: Sequence[str]) -> 
         # A file with versions is in a folder of its own name.
         parts = [f"*{pure.suffix}" if part == pure.name else part for part in pure.parts]
         groups.setdefault(replace(output, path="/".join(parts)), []).append(output)
+    # A file that was written again as it was is no change, and yet an output.
+    known = {*written, *(output.path for output in outputs)}
     for pattern_of_all, some in groups.items():
-        count = sum(is_named(path, pattern_of_all.path) for path in written)
-        joined += [pattern_of_all] if _FEW_ALIKE <= len(some) == count else some
+        named = (path for path in known if is_named(path, pattern_of_all.path))
+        is_exact = all(any(is_named(path, output.path) for output in some) for path in named)
+        joined += [pattern_of_all] if is_exact and len(some) >= _FEW_ALIKE else some
     return tuple(joined)
 
 

@@ -221,6 +221,25 @@ def test_a_file_in_a_stamped_folder_is_declared_with_run(
     assert {output.path for output in outputs} == {"out/a.json/{run}/a.json", "out/b.txt"}
 
 
+def test_a_pattern_of_files_written_as_they_were_names_no_other(
+    folder: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOLDEN_SANDBOX", "copy")
+    for name in ("c.json", "d.json", "e.csv", "f.csv"):
+        (folder / "out").mkdir(exist_ok=True)
+        (folder / "out" / name).write_text("1\n")
+    (folder / "run.sh").write_text(
+        'stamp=$(od -An -N8 -tx1 /dev/urandom | tr -d " \n"); mkdir -p "out/a.json/$stamp" "out/b.json/$stamp"\n'
+        'echo 1 > "out/a.json/$stamp/a.json"; echo "\\"$stamp\\"" > "out/b.json/$stamp/b.json"\n'
+        "for name in c.json d.json e.csv f.csv; do echo 1 > out/$name; done\n"
+    )
+    ran = golden("init", "--from", "sh run.sh")
+    assert ran.code == 0, ran.err
+    outputs = load_manifest(folder / "golden_projects.yaml").projects[0].outputs
+    assert {output.path for output in outputs} == {"out/a.json/{run}/a.json", "out/c.json", "out/d.json", "out/*.csv"}
+    assert "no output: out/b.json/{run}/b.json" in ran.out
+
+
 def test_a_manifest_is_completed_and_nothing_else_of_it_changes(folder: Path, golden: Golden) -> None:
     text = """\
 version: 1

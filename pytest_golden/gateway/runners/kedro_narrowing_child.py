@@ -156,7 +156,7 @@ class Code:
             WholeError: it can change which nodes there are.
         """
         if any(self._modules[name] == file for name in self._list_sources()):
-            raise WholeError(f"{os.path.basename(file)} puts nodes together")
+            raise WholeError(f"{os.path.basename(file)} may put nodes together")
         found = {
             name for name, files in self._files.items() if any(self._modules[one] == file for one in self._reach(files))
         }
