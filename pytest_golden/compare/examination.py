@@ -200,7 +200,8 @@ class OutputExamination(Examination):
             absent = list_absent(names, self._project.outputs, kept, written)
             self.left_out = absent if exports is None else (*exports.left_out, *absent)
             self.unwatched = () if exports is None else tuple(exports.unwatched[:_MOST_UNWATCHED])
-            kept = tuple(path for path in kept if path not in self.left_out)
+            left_out = frozenset(self.left_out)
+            kept = tuple(path for path in kept if path not in left_out)
             if not ended_well:
                 return self._find_first_difference(exports, kept, written)
             found = tuple(self._examine(exports, kept, written, outcome))

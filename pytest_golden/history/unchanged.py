@@ -416,8 +416,8 @@ def _find_ignored(places: InputPlaces, tree: Tree, present: Present, last: LastR
     named = [path for pattern in places.patterns for path in tree.ignored.list_named(pattern)]
     inside = dict.fromkeys([*(path for place in seen for path in tree.ignored.list_below(place)), *named])
     # Git ignores all of it, or a symlink on the way to it.
-    around = (tree.ignored.find(place) for place in (*seen, *places.links) if not tree.ignored.list_below(place))
-    found = next(filter(None, around), None)
+    around = [place for place in seen if not tree.ignored.list_below(place)]
+    found = next(filter(None, map(tree.ignored.find, (*around, *places.links))), None)
     if found is None and inside and last is not None and last.where == present.where:
         newer = present.ignored.list_own(inside).find_newer(last.started_at)
         return None if newer is None else f"git ignores {show_path(newer)}, which is newer than its last pass"

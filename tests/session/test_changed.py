@@ -276,6 +276,17 @@ def test_data_that_git_ignores_is_the_same_if_it_is_older_than_the_last_pass(wor
     assert why(workspace) == {"shop": "git ignores raw, which is newer than its last pass"}
 
 
+def test_ignored_symlink_on_the_way_to_a_project_is_a_doubt(workspace: Workspace) -> None:
+    for version in ("v1", "v2"):
+        workspace.write_pipeline(version, f"echo {version}")
+    (workspace.path / "now").symlink_to("v1")
+    (workspace.path / ".gitignore").write_text("now\n.golden/\n")
+    workspace.declare({"name": "linked", "path": "now/run.sh", "depends_on": ["lib/**"]})
+    begin(workspace)
+    assert workspace.run().ret == 0
+    assert why(workspace) == {"linked": "git ignores now, so nobody knows whether it changed"}
+
+
 def test_pass_of_which_it_is_not_noted_what_git_ignored_is_run_again(passed: Workspace) -> None:
     def note(digest: str | None) -> None:
         with closing(sqlite3.connect(passed.path / ".golden" / "golden.db")) as store, store:
