@@ -84,7 +84,7 @@ class Machine:
     def uses_overlay(self, place: Place, project_dir: Path) -> bool:
         """Tell whether a project gets an overlay there.
 
-        Inside a user namespace a folder of another user cannot be written, not even by root; its private copy can.
+        Inside a user namespace a folder of another user or group cannot be written, not even by root; its private copy can.
 
         Raises:
             ProjectUnusableError: an overlay is demanded and does not work here.
@@ -97,7 +97,8 @@ class Machine:
             )
         if self.view == "copy" or not place.probe.overlay:
             return False
-        return self.view == "overlay" or project_dir.stat().st_uid == os.getuid()
+        found = project_dir.stat()
+        return self.view == "overlay" or (found.st_uid, found.st_gid) == (os.getuid(), os.getgid())
 
     def describe(self) -> GatewayAbilities:
         """Say what is used for a project that lies anywhere but in scratch."""

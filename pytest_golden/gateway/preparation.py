@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import shutil
@@ -166,12 +167,18 @@ def _find_left_out(project: ResolvedProject, look: Fingerprint, shown: Fingerpri
     return tuple(path for path in files if path not in shown.marks and path not in known and not path.startswith(ours))
 
 
-def explain_left_out(paths: Sequence[str]) -> tuple[str, ...]:
-    """Say which files a view that shows what git tracks has left out, if any."""
-    if not paths:
+def explain_view(left_out: Sequence[str], words: str) -> tuple[str, ...]:
+    """Say how a view may be why a pipeline failed: by files that it has left out, or by what its last words say of an overlay."""
+    # What an overlay answers where it would have to take over another owner.
+    if os.strerror(errno.EOVERFLOW) in words:
+        return (
+            "an overlay cannot change what belongs to another user or group: give these files and folders to your user and its first"
+            " group, or run with --golden-sandbox=copy",
+        )
+    if not left_out:
         return ()
-    named = sorted(paths, key=lambda path: (path.startswith("."), path))
-    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    named = sorted(left_out, key=lambda path: (path.startswith("."), path))
+    more = f" and {len(left_out) - _MOST_NAMED} more" if len(left_out) > _MOST_NAMED else ""
     files = ", ".join(named[:_MOST_NAMED])
     return (
         f"its view shows only what git tracks, without {files}{more}: if the pipeline needs them, `git add` them, name them"

@@ -80,10 +80,11 @@ def test_copy_that_was_asked_for_is_sealed_too(
 
 @pytest.mark.usefixtures("sealing")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
-def test_folder_of_another_user_is_copied_unless_an_overlay_is_demanded(
-    machine: Callable[..., Machine], project_dir: Path
+@pytest.mark.parametrize("owner", [(12345, -1), (-1, 12345)])
+def test_folder_of_another_user_or_group_is_copied_unless_an_overlay_is_demanded(
+    machine: Callable[..., Machine], project_dir: Path, owner: tuple[int, int]
 ) -> None:
-    os.chown(project_dir, 12345, -1)
+    os.chown(project_dir, *owner)
     for view, overlay in (("auto", False), ("overlay", True)):
         asked = machine(view)
         assert asked.uses_overlay(asked.choose_place(project_dir), project_dir) is overlay

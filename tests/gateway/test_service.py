@@ -672,6 +672,21 @@ def test_data_that_the_engine_tracks_beside_git_is_seen(
     assert sorted(outcome.stdout.split()) == ["data/parts/one.csv", "data/raw.csv"]
 
 
+@pytest.mark.usefixtures("sealing")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to any group")
+def test_failure_where_no_overlay_can_write_says_so(run: Run, project_dir: Path) -> None:
+    (project_dir / "data").mkdir()
+    os.chown(project_dir / "data", -1, 12345)
+    outcome: PipelineOutcome = run("echo 1 > data/new.txt")
+    assert outcome.exit_code not in {0, None}
+    assert any("give these files and folders to your user and its first group" in told for told in outcome.warnings)
+    assert run("echo 1 > data/new.txt", view="copy").exit_code == 0
+    os.chown(project_dir, -1, 12345)
+    shared: PipelineOutcome = run("echo 1 > data/new.txt")
+    assert (shared.exit_code, shared.write_set.created) == (0, ("data/new.txt",))
+    assert any("another user or group" in told for told in shared.warnings)
+
+
 def test_tracked_view_of_what_git_does_not_know_is_refused(
     open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
 ) -> None:
