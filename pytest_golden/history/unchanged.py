@@ -420,7 +420,12 @@ def _find_ignored(places: InputPlaces, tree: Tree, present: Present, last: LastR
     found = next(filter(None, map(tree.ignored.find, (*around, *places.links))), None)
     if found is None and inside and last is not None and last.where == present.where:
         newer = present.ignored.list_own(inside).find_newer(last.started_at)
-        return None if newer is None else f"git ignores {show_path(newer)}, which is newer than its last pass"
+        if newer is None:
+            return None
+        told = "which is newer than its last pass"
+        if Path(tree.root, newer).is_symlink():
+            told = "a symlink, so nobody knows whether what it leads to changed"
+        return f"git ignores {show_path(newer)}, {told}"
     found = found or next(iter(inside), None)
     return None if found is None else f"git ignores {show_path(found)}, so nobody knows whether it changed"
 
