@@ -415,7 +415,7 @@ class ExecutionGateway:
             outcome = build_outcome(prepared, executed, prepared.fill_in(order.command.argv), readers, keeping)
             outcome = replace(outcome, engine_files=order.command.engine_files)
             is_odd = bool(outcome.exit_code) and config.expected_outcome == "success"
-            told = explain_view(prepared.left_out, outcome.stderr if overlay else "") if is_odd else ()
+            told = explain_view(prepared.left_out, outcome.stdout + outcome.stderr if overlay else "") if is_odd else ()
             outcome = replace(outcome, warnings=(*warnings, *outcome.warnings, *map(order.redactor.text, told)))
             outcome = self._prove_untouched(order, outcome, before)
             outcome = add_findings(order.examine, prepared.view, outcome, order.redactor)

@@ -192,8 +192,16 @@ def register_pipelines():
     for path in ("src/shop/kept.py", "src/shop/pipeline_registry.py"):
         assert shop.change(path, f"{files[path]}# as before\n") == whole, path
     assert shop.change("conf/base/parameters.yml", "factor: 2 # as before\n") == whole
+    # A module of a function that gives more than that, and what it imports, may change which nodes there are.
+    shop.write("src/shop/names.py", "NAME = 'double'\n")
+    shop.write("src/shop/rates.py", f"from .names import NAME\n\n{files['src/shop/rates.py']}")
+    named = registry.replace("double as twice", "NAME, double as twice").replace('name="double"', "name=NAME")
+    shop.write("src/shop/pipeline_registry.py", named)
+    shop.repository.commit("names")
+    assert shop.change("src/shop/names.py", "NAME = 'double'  # as before\n") == whole
     # What another node may write besides the catalog would be missing.
     shop.write("src/shop/other.py", f"{files['src/shop/other.py']}        open('note.txt', 'w')\n")
+    shop.repository.commit("note")
     assert shop.change("data/orders.txt", "1\n") == whole
 
 

@@ -12,11 +12,12 @@ A script of its own: it runs where this package may be missing, and needs the st
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 from importlib import import_module
+
+import narrowing_child as narrowing  # type: ignore[import-not-found]  # it stands beside this script
 
 if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
     # The folder of this script has a dbt.py of its own.
@@ -26,7 +27,6 @@ NOTHING_DONE = (
     "dbt ended without an error and without running anything: no node matched the selection, or none is enabled. "
     "A golden project that does nothing proves nothing: correct --select and --exclude."
 )
-CHANGED_FILES = "GOLDEN_CHANGED_FILES"
 # These choose nodes themselves, or build them otherwise. A short option may have its value in the same word.
 _CHOOSING = re.compile(
     r"-[sm]|--(select|models?|exclude|selector|resource-types?|exclude-resource-types?|indirect-selection|defer|empty|sample)(=|$)"
@@ -56,7 +56,7 @@ def narrow(runner: type, arguments: list[str], changed: list[str]) -> tuple[obje
     files |= {f"dbt/{node.name}.parquet": node.name for node in manifest.nodes.values()}
     missing = sorted(set(changed) - files.keys())
     if missing:
-        print(f"golden: everything is built, since {missing[0]} may change any model", flush=True)
+        narrowing.explain_whole(narrowing.WholeError(f"{missing[0]} may change any model"))
         return None, []
     # `@`: the nodes, what comes after them, and all that this is made of. Tests count as what comes after.
     return manifest, ["--indirect-selection", "cautious", "--select", *(f"@{files[path]}" for path in changed)]
@@ -67,7 +67,7 @@ def main() -> int:
     sys.argv[0] = "dbt"
     arguments = sys.argv[1:]
     runner = import_module("dbt.cli.main").dbtRunner
-    changed = json.loads(os.environ.pop(CHANGED_FILES, "[]"))
+    changed = narrowing.take_changed()
     manifest, selecting = narrow(runner, arguments, changed) if changed else (None, [])
     answer = runner(manifest=manifest).invoke([*arguments, *selecting])
     if answer.exception is not None:

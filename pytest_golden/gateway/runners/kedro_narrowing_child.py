@@ -1,7 +1,7 @@
 """Lets Kedro run only the nodes that come after changed files, and what these are made of.
 
 A file is that of a node if it is a dataset of the catalog, or the module of the node's function, or one that this module imports. If it
-can also reach the pipeline otherwise, because whatever puts the nodes together uses more of it than the functions of nodes, all nodes run.
+can also change which nodes there are, because what puts them together uses more of it than the functions of nodes, all nodes run.
 
 It runs in Kedro's interpreter, and needs the standard library and Kedro only.
 """
@@ -31,10 +31,6 @@ WRITING = re.compile(
 IN_MEMORY = frozenset({"MemoryDataset", "MemoryDataSet", "SharedMemoryDataset", "SharedMemoryDataSet"})
 
 
-class WholeError(Exception):
-    """All nodes must run; says why."""
-
-
 class Narrowing:
     """Narrows what Kedro's runners run, from `install` on. `left_out` are the files of the nodes that did not."""
 
@@ -60,7 +56,7 @@ class Narrowing:
             opened = self._opened.end()
             needed, left_out = find_needed(pipeline, catalog, self._changed, self._folder, opened)
         except Exception as error:
-            narrowing.explain_whole(str(error) if isinstance(error, WholeError) else f"{type(error).__name__}: {error}")
+            narrowing.explain_whole(error)
             return pipeline
         self.left_out += left_out
         return needed
@@ -81,11 +77,11 @@ def find_needed(
         place = os.path.realpath(os.path.join(folder, path))
         of_data = {name for name, known in places.items() if known and narrowing.is_below(place, known)}
         if of_data and place in opened:
-            raise WholeError(f"{path} was read before the first node")
+            raise narrowing.WholeError(f"{path} was read before the first node")
         found = {node.name for node in pipeline.nodes if not of_data.isdisjoint((*node.inputs, *node.outputs))}
         found |= code.find_nodes(place) if path.endswith(".py") else set()
         if not found:
-            raise WholeError(f"{path} is that of no node")
+            raise narrowing.WholeError(f"{path} is that of no node")
         origins |= found
     after = pipeline.from_nodes(*origins)
     needed = pipeline.to_nodes(*(node.name for node in after.nodes))
@@ -105,14 +101,14 @@ def _list_left_out(
     made = {place for node in needed for name in node.outputs if (place := places[name])}
     for node in rest:
         if code.may_write(node.name):
-            raise WholeError(f"nothing tells what {node.name} writes besides the catalog")
+            raise narrowing.WholeError(f"nothing tells what {node.name} writes besides the catalog")
     left_out = set()
     for name in (name for node in rest for name in node.outputs):
         place = places[name]
         if place is None:
-            raise WholeError(f"it is not known where {name} lies")
+            raise narrowing.WholeError(f"it is not known where {name} lies")
         if place and any(narrowing.is_below(one, place) or narrowing.is_below(place, one) for one in made):
-            raise WholeError(f"other nodes write where {name} lies")
+            raise narrowing.WholeError(f"other nodes write where {name} lies")
         left_out.add(place)
     return [os.path.relpath(place, folder) for place in left_out if place]
 
@@ -144,10 +140,9 @@ class Code:
         trees = {name: ast.parse(Path(file).read_bytes()) for name, file in self._modules.items()}
         self._imports = {name: list(_list_imports(name, self._modules[name], tree)) for name, tree in trees.items()}
         self._writing = {name for name, tree in trees.items() if any(map(_names_writing, ast.walk(tree)))}
-        self._functions = {node.name: list(_take_apart(node.func)) for node in nodes}
-        self._files = {
-            name: {file for one in parts if (file := _find_file(one))} for name, parts in self._functions.items()
-        }
+        functions = {node.name: list(_take_apart(node.func)) for node in nodes}
+        self._files = {name: {file for one in parts if (file := _find_file(one))} for name, parts in functions.items()}
+        self._builders = self._find_builders(functions)
 
     def find_nodes(self, file: str) -> set[str]:
         """Return the names of the nodes that a module can change; none if it is no module.
@@ -155,56 +150,51 @@ class Code:
         Raises:
             WholeError: it can change which nodes there are.
         """
-        if any(self._modules[name] == file for name in self._list_sources()):
-            raise WholeError(f"{os.path.basename(file)} may put nodes together")
-        found = {
+        if any(self._modules[name] == file for name in self._builders):
+            raise narrowing.WholeError(f"{os.path.basename(file)} may change which nodes there are")
+        return {
             name for name, files in self._files.items() if any(self._modules[one] == file for one in self._reach(files))
         }
-        for importer in self._list_builders():
-            for imported, attribute in self._imports[importer]:
-                if self._modules.get(imported) != file:
-                    continue
-                used = getattr(sys.modules[importer], attribute, None) if attribute else None
-                through = {name for name, parts in self._functions.items() if any(used is part for part in parts)}
-                if not through:
-                    raise WholeError(f"{importer} uses more of {imported} than the functions of nodes")
-                found |= through
-        return found
 
     def may_write(self, node: str) -> bool:
         """Tell whether anything that a node's function may use is called like what writes a file."""
         return not self._writing.isdisjoint(self._reach(self._files[node]))
 
-    def _reach(self, files: set[str]) -> set[str]:
-        """Return these modules and all that they import."""
-        return self._walk(name for name, file in self._modules.items() if file in files)
+    def _find_builders(self, functions: dict[str, list[Any]]) -> set[str]:
+        """Return the modules that put the pipeline together, and all that they use but for the functions of nodes.
 
-    def _list_sources(self) -> list[str]:
-        """Return the modules that make nodes, and those that Kedro itself looks for."""
-        return [
+        They begin with those that Kedro looks for itself, that make nodes, or that no other module imports. A module by which they come to
+        a function belongs to its node.
+        """
+        imported = {name for edges in self._imports.values() for name, _ in edges}
+        todo = [
             name
             for name, edges in self._imports.items()
-            if name.endswith((".pipeline_registry", ".settings"))
-            or any(imported.startswith("kedro.pipeline") for imported, _ in edges)
+            if name not in imported
+            or name.endswith((".pipeline_registry", ".settings"))
+            or any(other.startswith("kedro.pipeline") for other, _ in edges)
         ]
-
-    def _list_builders(self) -> set[str]:
-        """Return the modules that put the pipeline together: all that is reached otherwise than through the functions of nodes."""
-        functions = {file for files in self._files.values() for file in files}
-        imported = {name for edges in self._imports.values() for name, _ in edges}
-        roots = [name for name, file in self._modules.items() if name not in imported and file not in functions]
-        sources = self._list_sources()
-        walked = self._walk([*roots, *sources], functions)
-        return {*sources, *(name for name in walked if self._modules[name] not in functions)}
-
-    def _walk(self, names: Any, borders: set[str] | frozenset[str] = frozenset()) -> set[str]:
-        todo, seen = list(names), set()
+        seen: set[str] = set()
         while todo:
             name = todo.pop()
             if name in seen or name not in self._modules:
                 continue
             seen.add(name)
-            if self._modules[name] not in borders:
+            for other, attribute in self._imports[name]:
+                used = getattr(sys.modules[name], attribute, None) if attribute else None
+                through = [node for node, parts in functions.items() if any(used is part for part in parts)]
+                for node in through if other in self._modules else ():
+                    self._files[node].add(self._modules[other])
+                todo += [] if through else [other]
+        return seen
+
+    def _reach(self, files: set[str]) -> set[str]:
+        """Return the modules in these files, and all that they import."""
+        todo, seen = [name for name, file in self._modules.items() if file in files], set()
+        while todo:
+            name = todo.pop()
+            if name in self._modules and name not in seen:
+                seen.add(name)
                 todo += [imported for imported, _ in self._imports[name]]
         return seen
 

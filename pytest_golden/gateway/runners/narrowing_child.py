@@ -1,6 +1,6 @@
 """What the scripts share that let an engine run only what comes after changed files. Needs the standard library only.
 
-`GOLDEN_CHANGED_FILES` is a JSON list of paths below the folder of the pipeline's file; one that is no file there may be that of a
+`GOLDEN_CHANGED_FILES` is a JSON list of paths relative to the folder of the pipeline's file; one that is no file there may be that of a
 baseline. What was left out is listed in `.golden-left-out.json`.
 """
 
@@ -18,14 +18,19 @@ CHANGED_FILES = "GOLDEN_CHANGED_FILES"
 LEFT_OUT = ".golden-left-out.json"
 
 
+class WholeError(Exception):
+    """All of it must run; says why."""
+
+
 def take_changed() -> list[str]:
     """Return the changed files; none if all must run. What is started from here does not see them."""
     changed: list[str] = json.loads(os.environ.pop(CHANGED_FILES, "[]"))
     return changed
 
 
-def explain_whole(reason: str) -> None:
-    """Say why all of it runs."""
+def explain_whole(error: Exception) -> None:
+    """Say why all of it runs. What is wrong with a project is told by its engine, which runs next."""
+    reason = str(error) if isinstance(error, WholeError) else f"{type(error).__name__}: {error}"
     print(f"golden: all of it runs: {reason}", flush=True)
 
 

@@ -15,6 +15,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import isasyncgenfunction
@@ -30,12 +31,9 @@ if TYPE_CHECKING:
 LIST_JOBS = "--golden-list-jobs"
 # Targets stand on the command line.
 MOST_TARGETS = 5000
+MOST_CODE = 1 << 20
 CODE = (".py", ".R", ".r", ".Rmd", ".jl", ".sh", ".pl", ".rs", ".ipynb")
 WORD = re.compile(r"[\w./-]+")
-
-
-class WholeError(Exception):
-    """Everything must be made; says why."""
 
 
 def run() -> None:
@@ -113,7 +111,7 @@ def read_jobs(arguments: list[str]) -> tuple[list[dict[str, Any]], set[str]]:
         command = [sys.executable, __file__, LIST_JOBS, place, *arguments, "--summary"]
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode or not os.path.exists(place):
-            raise WholeError("Snakemake does not tell its jobs")
+            raise narrowing.WholeError("Snakemake does not tell its jobs")
         told = json.loads(Path(place).read_text(encoding="utf-8"))
     return told["jobs"], set(told["opened"])
 
@@ -126,19 +124,21 @@ def narrow(changed: list[str], arguments: list[str], here: str) -> tuple[list[st
     """
     jobs, opened = read_jobs(arguments)
     if any(job["is_unclear"] or (job["acts"] and not job["outputs"]) for job in jobs):
-        raise WholeError("a rule is a checkpoint, has no output or a computed script, or its files lie elsewhere")
+        raise narrowing.WholeError(
+            "a rule is a checkpoint, has no output or a computed script, or its files lie elsewhere"
+        )
     beside = os.path.dirname(os.path.realpath(arguments[arguments.index("--snakefile") + 1]))
     origins: set[int] = set()
     for path in changed:
         # A baseline is named as from the folder in which Snakemake was started.
         places = {os.path.realpath(os.path.join(folder, path)) for folder in (beside, here)}
         if not places.isdisjoint(opened):
-            raise WholeError(f"Snakemake reads {path} itself")
+            raise narrowing.WholeError(f"Snakemake reads {path} itself")
         found = {at for at, job in enumerate(jobs) if is_of_job(job, places)}
         if not found:
-            raise WholeError(f"{path} is that of no job")
+            raise narrowing.WholeError(f"{path} is that of no job")
         if is_named_elsewhere(jobs, found, places, os.path.basename(path), here):
-            raise WholeError(f"{path} is named by more than its own jobs")
+            raise narrowing.WholeError(f"{path} is named by more than its own jobs")
         origins |= found
     # A rule that only names what is wanted is no job.
     after = {at for at in walk(jobs, origins, "outputs", "inputs") if jobs[at]["outputs"]}
@@ -147,7 +147,7 @@ def narrow(changed: list[str], arguments: list[str], here: str) -> tuple[list[st
     last = [at for at in sorted(after) if inputs.isdisjoint(jobs[at]["outputs"])]
     targets = [target for at in last for target in jobs[at]["targets"]]
     if not targets or len(targets) > MOST_TARGETS:
-        raise WholeError(f"{len(targets)} files must be made")
+        raise narrowing.WholeError(f"{len(targets)} files must be made")
     rest = {file for at, job in enumerate(jobs) if at not in needed for file in (*job["outputs"], *job["logs"])}
     return targets, [os.path.relpath(file, here) for file in rest]
 
@@ -161,7 +161,8 @@ def is_of_job(job: dict[str, Any], places: set[str]) -> bool:
 def is_named_elsewhere(jobs: list[dict[str, Any]], found: set[int], places: set[str], name: str, here: str) -> bool:
     """Tell whether other code of the project names a file, or imports it, or whether a job's own lines import it."""
     own = places.union(*(jobs[at]["programs"] for at in found))
-    texts = [Path(file).read_text(encoding="utf-8", errors="replace") for file in list_code(here) if file not in own]
+    code = set(list_code(here)).union(*({*job["programs"]}.difference(job["inputs"]) for job in jobs))
+    texts = [read_beginning(file) for file in code - own]
     named = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])")
     if any(map(named.search, texts)):
         return True
@@ -172,6 +173,13 @@ def is_named_elsewhere(jobs: list[dict[str, Any]], found: set[int], places: set[
     module = re.compile(rf"(?<![\w./-])(?:\w+\.)*{re.escape(stem)}(?![\w./-])")
     rest = (job["words"] for at, job in enumerate(jobs) if at not in found)
     return any(map(imported.search, texts)) or any(map(module.search, rest))
+
+
+@cache
+def read_beginning(file: str) -> str:
+    """Return the beginning of a file of code. What is longer is data that a command names."""
+    with open(file, encoding="utf-8", errors="replace") as text:
+        return text.read(MOST_CODE)
 
 
 def list_code(folder: str) -> Iterator[str]:
@@ -214,7 +222,7 @@ def main() -> None:
         targets, left_out = narrow(changed, sys.argv[1:], os.path.realpath(os.curdir))
         sys.argv += targets
     except Exception as error:
-        narrowing.explain_whole(str(error) if isinstance(error, WholeError) else f"{type(error).__name__}: {error}")
+        narrowing.explain_whole(error)
     try:
         run()
     finally:

@@ -23,7 +23,11 @@ _BASELINE = ".parquet"
 
 
 def narrow(changed: list[str]) -> tuple[list[str], list[str]]:
-    """Return the models that must be evaluated for the changed files, and the views of the others; none if all must."""
+    """Return the models that must be evaluated for the changed files, and the views of the others.
+
+    Raises:
+        WholeError: all must be evaluated.
+    """
     folder = os.path.realpath(os.curdir)
     context = import_module("sqlmesh").Context(paths=folder)
     try:
@@ -38,8 +42,7 @@ def narrow(changed: list[str]) -> tuple[list[str], list[str]]:
                 if (_name_view(model) == name if path.endswith(_BASELINE) else place in _list_files(model))
             ]
             if not found:
-                narrowing.explain_whole(f"{path} is that of no model")
-                return [], []
+                raise narrowing.WholeError(f"{path} is that of no model")
             origins.update(found)
         after = origins.union(*(dag.downstream(fqn) for fqn in origins))
         needed = after.union(*(dag.upstream(fqn) for fqn in after)).intersection(models)
@@ -68,8 +71,7 @@ def main() -> None:
         try:
             names, left_out = narrow(changed)
         except Exception as error:
-            # SQLMesh tells what is wrong with the project, below.
-            narrowing.explain_whole(f"{type(error).__name__}: {error}")
+            narrowing.explain_whole(error)
             names = []
         for name in names:
             sys.argv += ["--select-model", name]
