@@ -23,7 +23,6 @@ from pytest_golden.errors import GoldenError
 from pytest_golden.gate.service import RegressionGuard
 from pytest_golden.gateway import git
 from pytest_golden.gateway.model import Ending
-from pytest_golden.gateway.runners.choice import find_narrowing
 from pytest_golden.gateway.runners.runner import read_regular
 from pytest_golden.history.unchanged_paths import is_for_people, is_passed_over, is_test
 from pytest_golden.manifest.comparisons import comparison_of_pattern, is_database_name
@@ -46,8 +45,6 @@ if TYPE_CHECKING:
 _LEVEL = 0.95
 _SEED = 20_260_101
 _LEAST_SECONDS, _TIMES_SLOWER = 30.0, 10.0
-# A part that takes more of the time of all of it is not worth a second run.
-_PART_WORTH = 0.6
 _MOST_FILES, _MOST_NAMED = 200, 3
 _ENOUGH_LOOKS = 8
 _ALL_MODELS = ("*",)
@@ -156,12 +153,8 @@ class StrengthMeter:
         # One run decides: a quarantine would hide it, and a retry would run it again.
         self._project = replace(project, retries=0, quarantine=None)
         self._gateway = StandInGateway(gateway)
-        self._keeper = BaselineKeeper(find_baselines_folder(manifest, gateway.workspace_root))
-        self._is_node = find_narrowing(self._project, gateway.workspace_root)
-        self._beside = Path(os.path.realpath(gateway.workspace_root / project.path)).parent
-        # Files of which even a part of the project takes long, and how long all of it does.
-        self._slow: set[str] = set()
-        self._seconds = 0.0
+        keeper = BaselineKeeper(find_baselines_folder(manifest, gateway.workspace_root))
+        self._guard = RegressionGuard(self._gateway, baselines=keeper)
         self._manifest = Path(os.path.realpath(manifest))
         self._reads_from = reads_from
         self._deadline = monotonic_seconds() + seconds
@@ -196,7 +189,6 @@ class StrengthMeter:
             looks.append(_digest(outcome))
         self._clean, other = looks
         self._learn_noise(other)
-        self._seconds = seconds
         slowest = max(_LEAST_SECONDS, _TIMES_SLOWER * seconds)
         self._project = replace(self._project, timeout=min(self._project.timeout, slowest))
         files = {
@@ -237,7 +229,7 @@ class StrengthMeter:
     def _try(self, mutant: Mutant, content: bytes | None) -> TriedMutant:
         if content is None:
             return TriedMutant(mutant, Noticed.INVALID, "the file could not be read after this change")
-        result, outcome = self._run_changed(mutant.path, content)
+        result, outcome = self._run({mutant.path: content})
         if result.status is ResultStatus.PASSED:
             self._different[mutant.id] = _keep_different(self._clean, _digest(outcome))
             found = self._compare(mutant)
@@ -310,23 +302,9 @@ class StrengthMeter:
             for output in self._project.outputs
         )
 
-    def _run_changed(self, path: str, content: bytes) -> tuple[GoldenProjectResult, PipelineOutcome]:
-        """Run the project with another content of a file: what comes after it, if that is much less, and all of it if that is not red."""
-        place = os.path.relpath(self._folder / path, self._beside)
-        if path not in self._slow and self._is_node is not None and self._is_node(place):
-            result, outcome = self._run({path: content}, (place,))
-            if outcome.duration_seconds > _PART_WORTH * self._seconds:
-                self._slow.add(path)
-            if result.status is ResultStatus.FAILED:
-                return result, outcome
-        return self._run({path: content})
-
-    def _run(
-        self, stand_ins: Mapping[str, bytes], narrowed_to: tuple[str, ...] = ()
-    ) -> tuple[GoldenProjectResult, PipelineOutcome]:
+    def _run(self, stand_ins: Mapping[str, bytes]) -> tuple[GoldenProjectResult, PipelineOutcome]:
         self._gateway.stand_ins, self._gateway.outcomes = stand_ins, []
-        narrowed = {self._project.name: narrowed_to} if narrowed_to else {}
-        result = RegressionGuard(self._gateway, baselines=self._keeper, narrowed=narrowed).check_one(self._project, {})
+        result = self._guard.check_one(self._project, {})
         if result.is_interrupted:
             raise KeyboardInterrupt
         if not self._gateway.outcomes:
