@@ -20,12 +20,11 @@ from pytest_golden.cli.screen import answer, styled
 from pytest_golden.errors import SettingsError
 from pytest_golden.gateway import git
 from pytest_golden.history.past_store import read_own_reads, read_written
-from pytest_golden.history.unchanged_paths import is_for_people, is_passed_over, is_test
+from pytest_golden.history.unchanged_paths import is_of_pipelines, is_passed_over
 from pytest_golden.manifest.comparisons import holds_data, is_database_name
 from pytest_golden.manifest.reader import load_manifest
 from pytest_golden.regression.unexpected import is_named, names_output
 from pytest_golden.regression.wording import count_of, show_path
-from pytest_golden.settings import BASELINES_FOLDER
 from pytest_golden.values.shape import Shape
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def find_coverage(manifest: Manifest, reads: dict[str, tuple[str, ...] | None]) 
     tracked = None if top is None else git.list_tracked(top)
     if top is None or tracked is None:
         raise SettingsError(f"{manifest.workspace_root} is in no git repository, whose files could be counted")
-    counted = sorted(path for path in tracked if _counts(path) and path != _relate(manifest.path, top))
+    counted = sorted(path for path in tracked if is_of_pipelines(path) and path != _relate(manifest.path, top))
     read = {path for paths in reads.values() for path in paths or ()}
     unread = tuple(path for path in counted if path not in read and not _leads_to(top / path, top, read))
     unknown = tuple(project.name for project in manifest.projects if reads.get(project.name) is None)
@@ -123,12 +122,6 @@ def _find_unwatched(
             ):
                 yield f"{project.name}: {path}"
         yield from (f"{project.name}: {table}" for table in tables)
-
-
-def _counts(path: str) -> bool:
-    is_hidden = any(part.startswith(".") for part in path.split("/"))
-    is_baseline = BASELINES_FOLDER in path.split("/")[:-1]
-    return not (is_hidden or is_baseline or is_for_people(path) or is_test(path))
 
 
 def _leads_to(link: Path, top: Path, read: Container[str]) -> bool:

@@ -33,7 +33,10 @@ _NO_RULES = DeclaredOutput("*")
 
 @dataclass(frozen=True, slots=True)
 class DraftedProject:
-    """One project of the draft; `comment` stands above it. `told` is what else is said of its outputs."""
+    """One project of the draft; `comment` stands above it. `told` is what else is said of its outputs.
+
+    `code` are the programs of the repository that its trial read, with their sizes in bytes; None if that is not known.
+    """
 
     name: str
     path: str
@@ -46,6 +49,7 @@ class DraftedProject:
     told: tuple[str, ...] = ()
     venv: str | None = None
     keys: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, int] | None = None
 
 
 def draft_found(

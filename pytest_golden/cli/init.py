@@ -26,7 +26,7 @@ from pytest_golden.cli.drafting import draft_found, name_apart, write_draft, wri
 from pytest_golden.cli.finding_pipelines import MOST_FOUND, find_pipelines
 from pytest_golden.cli.options import add_limit_option, add_options, read_command_settings, read_limit, say
 from pytest_golden.cli.screen import answer, ask_person, print_list, styled
-from pytest_golden.cli.trial import try_command, try_pipeline
+from pytest_golden.cli.trial import find_covered, try_command, try_pipeline
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.manifest.amending import add_projects, rewrite_manifest
 from pytest_golden.manifest.reader import MANIFEST_NAME, load_manifest, parse_manifest
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _MOST_DECLARED = 10_000
 _TRANSLATORS = {one.NAME: one.translate_tests for one in (nf_test, pytest_workflow, great_expectations)}
-_REFUSALS = frozenset({"n", "no"})
+_REFUSALS, _CONSENTS = frozenset({"n", "no"}), frozenset({"y", "yes"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,6 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help=f"The file to write (default: env GOLDEN_MANIFEST, else {MANIFEST_NAME} in this folder).",
     )
+    parser.add_argument(
+        "--fewest",
+        action="store_true",
+        help="With --yes: leave out what is found and has 90 %% of the code that it reads in common with others.",
+    )
     add_limit_option(parser, MOST_FOUND, "The most projects to declare")
     add_options(parser, "--json")
 
@@ -83,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the manifest."""
     most_found = read_limit(arguments.limit, _MOST_DECLARED)
+    _require_trial(arguments)
     settings = read_command_settings(arguments)
     path = settings.manifest or Path.cwd() / MANIFEST_NAME
     declared = load_manifest(path) if arguments.add else None
@@ -90,18 +96,16 @@ def run(arguments: argparse.Namespace) -> int:
         _require_free(path)
     root = path.parent if declared is None else declared.workspace_root
     view = settings.sandbox
+    covered: dict[str, int] = {}
     try:
-        if arguments.from_fix is not None:
-            drafted = _draft_from_fix(arguments, root, view, _list_declared(declared))
-        elif arguments.command is None:
-            drafted = _draft_found(arguments, root, view, declared, most_found)
-        elif arguments.command in _TRANSLATORS:
-            drafted = _TRANSLATORS[arguments.command](root)
+        if arguments.from_fix is None and arguments.command is None:
+            drafted, covered = _draft_found(arguments, root, view, declared, most_found)
         else:
-            drafted = (_draft_command(arguments, root, view),)
+            drafted = _draft_named(arguments, root, view, declared)
     except _NothingWritten as found:
         answer(arguments, found.facts, found.show)
         return 1
+    is_full = len(drafted) + len(covered) == most_found
     drafted = name_apart(drafted, _list_names(declared))
     if declared is None:
         _write(path, write_draft(drafted))
@@ -116,8 +120,23 @@ def run(arguments: argparse.Namespace) -> int:
         }
         for each in drafted
     ]
-    facts = {"manifest": str(path), "projects": projects}
-    return answer(arguments, facts, lambda console: _show(console, path, drafted, most_found, is_added=arguments.add))
+    facts = {"manifest": str(path), "projects": projects, "left_out": covered}
+
+    def show(console: Console) -> None:
+        _show(console, path, drafted, is_added=arguments.add)
+        told = "left out, as others read {share} % of the code that it reads"
+        print_list(console, [(name, told.format(share=share)) for name, share in covered.items()])
+        if is_full:
+            console.print(styled(f"there may be more: it stops at {most_found}; `golden init --add` goes on"))
+        _show_next(console, path, drafted, is_added=arguments.add)
+
+    return answer(arguments, facts, show)
+
+
+def _require_trial(arguments: argparse.Namespace) -> None:
+    is_tried = arguments.yes and not (arguments.command or arguments.from_fix or arguments.no_calibrate)
+    if arguments.fewest and not is_tried:
+        raise SettingsError("--fewest compares what was found by running it: give it with --yes alone")
 
 
 class _NothingWritten(Exception):  # noqa: N818 - it is no error of the program
@@ -131,10 +150,27 @@ class _NothingWritten(Exception):  # noqa: N818 - it is no error of the program
 
 def _draft_found(
     arguments: argparse.Namespace, root: Path, view: str, declared: Manifest | None, most_found: int
-) -> tuple[DraftedProject, ...]:
+) -> tuple[tuple[DraftedProject, ...], dict[str, int]]:
+    """Draft what is found; return it without the projects that `--fewest` leaves out, and those."""
     found = find_pipelines(root, most_found=most_found, known=_list_declared(declared))
     drafted = draft_found(found, root, _list_names(declared))
-    return _try_all(drafted, root, view) if _is_trial_wanted(arguments, drafted) else drafted
+    if not _is_trial_wanted(arguments, drafted):
+        return drafted, {}
+    drafted = _try_all(drafted, root, view)
+    covered = find_covered(drafted)
+    if not covered or not _are_fewest_wanted(arguments, len(drafted), len(covered)):
+        return drafted, {}
+    return tuple(project for project in drafted if project.name not in covered), covered
+
+
+def _draft_named(
+    arguments: argparse.Namespace, root: Path, view: str, declared: Manifest | None
+) -> tuple[DraftedProject, ...]:
+    if arguments.from_fix is not None:
+        return _draft_from_fix(arguments, root, view, _list_declared(declared))
+    if arguments.command in _TRANSLATORS:
+        return tuple(_TRANSLATORS[arguments.command](root))
+    return (_draft_command(arguments, root, view),)
 
 
 def _draft_command(arguments: argparse.Namespace, root: Path, view: str) -> DraftedProject:
@@ -181,6 +217,15 @@ def _is_trial_wanted(arguments: argparse.Namespace, drafted: Sequence[DraftedPro
     count = count_of(len(drafted), "pipeline")
     said = ask_person(f"found {count}; run each twice, in a copy, to declare its outputs? [Y/n] ")
     return said is not None and said != "" and said.strip().lower() not in _REFUSALS
+
+
+def _are_fewest_wanted(arguments: argparse.Namespace, tried: int, covered: int) -> bool:
+    if arguments.yes:
+        return bool(arguments.fewest)
+    said = ask_person(
+        f"{covered} of {tried} have 90 % of the code that they read in common with the others; leave them out? [y/N] "
+    )
+    return said is not None and said.strip().lower() in _CONSENTS
 
 
 def _try_all(drafted: Sequence[DraftedProject], root: Path, view: str) -> tuple[DraftedProject, ...]:
@@ -241,9 +286,12 @@ def _has_addopts(root: Path) -> bool:
     return False
 
 
-def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], most_found: int, *, is_added: bool) -> None:
-    count = len(drafted)
-    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+def _shorten(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], *, is_added: bool) -> None:
+    count, shown = len(drafted), _shorten(path)
     told = (
         f"added {count_of(count, 'golden project')} to {shown}"
         if is_added
@@ -253,8 +301,10 @@ def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], most_
     print_list(console, [(project.name, f"{project.runner}  {project.path}") for project in drafted])
     for project in drafted:
         print_list(console, [(f"  {project.name}:", told) for told in project.told])
-    if count == most_found:
-        console.print(styled(f"there may be more: it stops at {most_found}; `golden init --add` goes on"))
+
+
+def _show_next(console: Console, path: Path, drafted: Sequence[DraftedProject], *, is_added: bool) -> None:
+    shown = _shorten(path)
     if not drafted and is_added:
         console.print(styled("every pipeline that is recognized with certainty is declared already"))
         return

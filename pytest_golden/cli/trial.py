@@ -20,9 +20,10 @@ from pytest_golden.compare.tables.delta_tables import DELTA_LOG, list_delta_tabl
 from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.gate.calibrating import calibrate_project
 from pytest_golden.gateway import git
+from pytest_golden.gateway.reads import ReadRecorder
 from pytest_golden.gateway.runners.choice import list_runners
 from pytest_golden.gateway.service import ExecutionGateway
-from pytest_golden.history.unchanged_paths import is_passed_over
+from pytest_golden.history.unchanged_paths import is_of_pipelines, is_passed_over
 from pytest_golden.manifest.comparisons import holds_data, is_database_name, plain_suffix
 from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig, slug, stem_name
 from pytest_golden.manifest.reader import MANIFEST_NAME, parse_manifest
@@ -49,6 +50,7 @@ _FEW_ALIKE = 2
 _STAMP = re.compile(r"\d[\dT:._-]*(?<=\d)")
 _MOST_SAID = 160
 _RUNS_TO_COMPARE = 2
+_COVERED_PERCENT = 90
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LONGEST_TEXT = 1 << 20
 _PARQUET = b"PAR1"
@@ -108,7 +110,38 @@ def try_pipeline(drafted: DraftedProject, folder: Path, view: str) -> DraftedPro
         return replace(drafted, comment=f"{drafted.comment}; when tried it {told}", told=(*drafted.told, f"it {told}"))
     took = format_elapsed(result.execution_time_seconds)
     place = folder / (drafted.project_dir or PurePosixPath(drafted.path).parent)
-    return replace(_add_files(drafted, tried, place), comment=f"{drafted.comment}; it took {took} when tried")
+    comment = f"{drafted.comment}; it took {took} when tried"
+    return replace(_add_files(drafted, tried, place), comment=comment, code=_list_code(result, folder))
+
+
+def _list_code(result: GoldenProjectResult, folder: Path) -> dict[str, int] | None:
+    """Return the programs that a run read, with their sizes."""
+    metadata = {} if result.trajectory is None else result.trajectory["metadata"]
+    outside, inside = metadata.get("reads"), metadata.get("reads_inside")
+    if outside is None or inside is None:
+        return None
+    root = ReadRecorder(folder).root
+    code = {path: root / path for path in (*outside, *inside) if is_of_pipelines(path) and not holds_data(path)}
+    return {path: file.stat().st_size for path, file in code.items() if file.is_file()}
+
+
+def find_covered(drafted: Sequence[DraftedProject]) -> dict[str, int]:
+    """Find the projects whose code the others read too, and which share of it, in percent.
+
+    The project that reads most code is kept first; each next one is kept if those before it read less than 90 % of the bytes of
+    its code. A project whose code is not known is kept.
+    """
+    covered: dict[str, int] = {}
+    read: set[str] = set()
+    for project in sorted(drafted, key=lambda one: -sum((one.code or {}).values())):
+        code = project.code or {}
+        size = sum(code.values())
+        share = 100 * sum(code[path] for path in code.keys() & read) // size if size else 0
+        if share >= _COVERED_PERCENT:
+            covered[project.name] = share
+        else:
+            read.update(code)
+    return covered
 
 
 def _try_drafted(drafted: DraftedProject, folder: Path, view: str) -> ProjectCalibration:
@@ -160,7 +193,7 @@ def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs:
     with show_status(text, lambda: present[0].present_step() if present else None):
         return calibrate_project(
             project,
-            lambda: ExecutionGateway(folder, view=view),
+            lambda: ExecutionGateway(folder, view=view, reads=ReadRecorder(folder)),
             runs=runs,
             watch=watch,
             draft=lambda written: draft_outputs(written, data),

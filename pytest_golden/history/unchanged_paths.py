@@ -20,6 +20,7 @@ from pytest_golden.gateway.reads import UNWATCHED_FOLDERS
 from pytest_golden.gateway.runners.choice import hides_ignored
 from pytest_golden.gateway.write_set import CACHE_FOLDERS, VENV_MARK, WITHHELD_FOLDERS
 from pytest_golden.regression.unexpected import is_named
+from pytest_golden.settings import BASELINES_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -371,6 +372,13 @@ def leave_out(index: PathIndex, is_left_out: Callable[[str], bool] | None) -> Pa
 def is_passed_over(path: str) -> bool:
     """Tell whether a file lies where tools keep what they build, cache or log."""
     return any(part.startswith(".") or part in PASSED_OVER or part == "logs" for part in path.split("/"))
+
+
+def is_of_pipelines(path: str) -> bool:
+    """Tell whether a tracked file may be a part of a pipeline: it is not for people, no test, no baseline, and not hidden."""
+    folders = path.split("/")
+    is_aside = any(part.startswith(".") for part in folders) or BASELINES_FOLDER in folders[:-1]
+    return not (is_aside or is_for_people(path) or is_test(path))
 
 
 def is_for_people(path: str) -> bool:

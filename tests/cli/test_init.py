@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,7 @@ def test_json_names_what_was_declared(golden: Golden, folder: Path) -> None:
     assert ran.json == {
         "manifest": str(folder / "golden_projects.yaml"),
         "projects": [{"name": "orders", "path": "orders.yml", "runner": "odibi", "outputs": []}],
+        "left_out": {},
     }
 
 
@@ -388,6 +390,46 @@ def test_a_person_is_asked_once(flows: Path, said: str, is_tried: bool) -> None:
     assert ran.code == 0
     assert "found 2 pipelines; run each twice, in a copy, to declare its outputs? [Y/n]" in ran.out
     assert ("ignore_columns: [at]" in (flows / "golden_projects.yaml").read_text()) == is_tried
+
+
+@pytest.fixture
+def alike(folder: Path) -> Path:
+    """Three flows: `orders` and `returns` read nearly nothing but a library, which `stock` reads too."""
+    (folder / "lib").mkdir()
+    (folder / "flows").mkdir()
+    (folder / "lib" / "shop.py").write_text("RATE = 2\n" * 500)
+    start = f"import sys\n\nsys.path.insert(0, '../lib')\nimport shop\n{FLOW}"
+    for name in ("orders", "returns", "stock"):
+        more = "    # counted by hand\n" if name == "stock" else ""
+        write = f"    open('{name}.csv', 'w').write(f'id,rate\\n1,{{shop.RATE}}\\n')\n"
+        (folder / "flows" / f"{name}.py").write_text(start + write + more)
+    return folder
+
+
+def test_what_others_cover_is_left_out_on_demand(golden: Golden, alike: Path) -> None:
+    ran = golden("init", "--yes", "--fewest", "--json")
+    told = json.loads(ran.out)
+    assert ([one["name"] for one in told["projects"]], sorted(told["left_out"])) == (["stock"], ["orders", "returns"])
+    assert all(90 <= share < 100 for share in told["left_out"].values())
+    again = golden("init", "--add", "--yes", "--json")
+    assert [one["name"] for one in json.loads(again.out)["projects"]] == ["orders", "returns"]
+    names = [project.name for project in load_manifest(alike / "golden_projects.yaml").projects]
+    assert names == ["stock", "orders", "returns"]
+
+
+@pytest.mark.parametrize(("said", "declared"), [("y\n", 1), ("\n", 3), ("\x04", 3)])
+def test_a_person_is_asked_whether_to_leave_out_what_others_cover(alike: Path, said: str, declared: int) -> None:
+    ran = run_watched(alike, ["init"], typed=[("[Y/n]", "y\n"), ("[y/N]", said)], columns=120)
+    assert "2 of 3 have 90 % of the code that they read in common with the others; leave them out? [y/N]" in ran.out
+    assert ("left out, as others read 9" in ran.out) == (declared == 1)
+    assert len(load_manifest(alike / "golden_projects.yaml").projects) == declared
+
+
+@pytest.mark.parametrize("more", [[], ["--yes", "--no-calibrate"], ["--yes", "--from", "true"]])
+def test_leaving_out_needs_the_trial_of_what_is_found(golden: Golden, alike: Path, more: list[str]) -> None:
+    ran = golden("init", "--fewest", *more)
+    assert (ran.code, "give it with --yes alone" in ran.err) == (2, True)
+    assert not (alike / "golden_projects.yaml").exists()
 
 
 def test_nothing_is_run_or_asked_where_nobody_is_there(golden_process: GoldenProcess, flows: Path) -> None:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_golden.cli.drafting import DraftedProject, write_draft
-from pytest_golden.cli.trial import draft_outputs, generalise_writes, split_command, try_command, try_pipeline
+from pytest_golden.cli.trial import (
+    draft_outputs,
+    find_covered,
+    generalise_writes,
+    split_command,
+    try_command,
+    try_pipeline,
+)
 from pytest_golden.errors import SettingsError
 from pytest_golden.gateway.write_set import WrittenFiles
 from pytest_golden.manifest.model import DeclaredOutput
@@ -21,6 +28,28 @@ def test_new_folder_is_one_pattern_and_files_in_an_old_one_are_named(folder: Pat
     (folder / "data").mkdir()
     written = ["a.txt", "data/new/deep/x.csv", "data/new/y.csv", "data/old.csv", "out/z.csv"]
     assert generalise_writes(written, folder) == ("a.txt", "data/new/**", "data/old.csv", "out/**")
+
+
+def _draft(name: str, code: dict[str, int] | None) -> DraftedProject:
+    return DraftedProject(name, f"{name}.py", "prefect", "", code=code)
+
+
+def test_what_nine_tenths_of_are_read_by_others_is_covered() -> None:
+    library = {"lib/a.py": 500, "lib/b.py": 400}
+    drafted = [
+        _draft("close", {**library, "close.py": 100}),
+        _draft("far", {**library, "far.py": 101}),
+        _draft("whole", {**library, "whole.py": 900}),
+        _draft("own", {"own.py": 5}),
+        _draft("empty", {}),
+        _draft("unknown", None),
+    ]
+    assert find_covered(drafted) == {"close": 90}
+    assert find_covered(drafted[1:3]) == {}
+
+
+def test_two_that_read_the_same_are_one() -> None:
+    assert find_covered([_draft(name, {"lib.py": 10}) for name in ("a", "b", "c")]) == {"b": 100, "c": 100}
 
 
 def test_many_files_in_one_folder_are_one_pattern(folder: Path) -> None:
