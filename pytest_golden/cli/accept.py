@@ -1,12 +1,12 @@
-"""`golden accept`: looks at the outputs that red runs kept, and makes them baselines without a second run.
+"""`golden accept`: review the outputs that red runs kept, and make them baselines without a second run.
 
-Without a NAME it lists what waits, with its difference. With NAMEs it accepts what waits of these projects, or of that the
-outputs named by --output. The reason is asked for, or given with --reason, and stands in golden_baselines/ACCEPTED.md: commit it
-with the baselines. Accepting is for people: what an agent or a script accepts is a proposal, which `golden accept --pending`
-shows to a person. --from takes what CI kept: the folder or zip file of its artifact. --rerun runs the projects again and accepts
-what they write then. It is refused in CI.
+Without a NAME, it lists the waiting outputs and their differences. With NAMEs, it accepts the waiting outputs of these projects, or only
+those that --output names. It asks for the reason, unless --reason gives it, and writes it to golden_baselines/ACCEPTED.md. Commit that
+file with the baselines. Only a person can accept: an agent or a script makes a proposal, and `golden accept --pending` shows proposals to
+a person. --from accepts the outputs that CI kept: the folder or zip file of its artifact. --rerun runs the projects again and accepts
+what they write. The command is refused in CI.
 
-exit code: 0 all that was asked for is accepted, or listed; 1 something is not, or waits for a person; 2 bad input;
+exit code: 0 everything was accepted, or listed; 1 an output was not accepted, or needs a person; 2 bad input;
 with --rerun pytest's own.
 """
 
@@ -64,24 +64,26 @@ _KILLED = 128
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden accept`."""
-    parser.add_argument("names", metavar="NAME", nargs="*", help="A golden project's name (default: list what waits).")
+    parser.add_argument(
+        "names", metavar="NAME", nargs="*", help="A golden project's name (default: list the waiting outputs)."
+    )
     parser.add_argument(
         "--output", metavar="PATH", action="append", default=[], help="Accept this output only; may be repeated."
     )
     parser.add_argument("--reason", metavar="TEXT", help="Why it is right, in a sentence for the reviewer.")
-    parser.add_argument("--pending", action="store_true", help="Show what is proposed, and ask about each.")
+    parser.add_argument("--pending", action="store_true", help="Show the proposals, and ask about each.")
     parser.add_argument(
         "--from",
         dest="artifact",
         metavar="PATH",
-        help="Take what waits from an artifact of CI: a folder or a zip file.",
+        help="Accept the outputs in an artifact of CI: a folder or a zip file.",
     )
     parser.add_argument("--rerun", action="store_true", help="Run the projects again, and accept what they write.")
     add_options(parser, "--by", "--as-person", "--manifest", "--store", "--json")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List, accept or propose what waits, or run the projects again."""
+    """List, accept or propose the waiting outputs, or run the projects again."""
     _refuse_combinations(arguments)
     path = locate_manifest(read_command_settings(arguments))
     manifest = load_manifest(path)
@@ -113,10 +115,10 @@ def _refuse_combinations(arguments: argparse.Namespace) -> None:
         )
     if (arguments.rerun or arguments.output or arguments.reason) and not arguments.names:
         raise SettingsError(
-            "name the project, such as `golden accept sales`; without a name the command only lists what waits"
+            "name the project, such as `golden accept sales`; without a name the command only lists the waiting outputs"
         )
     if arguments.json and (arguments.names or arguments.pending):
-        raise SettingsError("--json prints what waits, and goes with no name and not with --pending")
+        raise SettingsError("--json prints the waiting outputs; give no name and no --pending with it")
     if arguments.output and len(set(arguments.names)) > 1:
         raise SettingsError("--output names an output of one project: name that project only")
 

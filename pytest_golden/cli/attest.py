@@ -1,7 +1,7 @@
 """`golden attest check FILE`: check a signed statement about a commit, as `--golden-attest` writes it.
 
-It holds if the key has signed it as it is, if it is about this commit with its manifest and baselines, and if all golden
-projects ran and the verdict is PASSED.
+The statement holds if it is unchanged since the key signed it, if it is about this commit with its manifest and baselines, if all golden
+projects ran, and if the verdict is PASSED.
 
 exit code: 0 it holds, 1 it does not, 2 bad input.
 """

@@ -1,13 +1,12 @@
-"""`golden bisect NAME`: the commit that broke a golden project.
+"""`golden bisect NAME`: find the commit that broke a golden project.
 
-It runs the project on earlier commits, each checked out in a worktree of its own, and halves what is left. The manifest and the
-baselines are those of your working tree: what is asked of each commit is the same. A commit that cannot be run, or fails for another
-reason, is skipped. Recorded runs of clean commits that asked the same are used first. At both ends the project is run again, until
-the failure repeats byte for byte or Fisher's exact test decides whether it is chance. Without --good it looks ever further back, at
-the commit of the last recorded pass first. With --env, or `setup:` in the manifest, each commit gets an environment of its own.
-Interrupted, the same command goes on where it was.
+Run the project on earlier commits, each in its own worktree, by binary search. The manifest and the baselines come from your working
+tree, so every commit is judged by the same rules. A commit that cannot run, or fails for another reason, is skipped. Recorded results of
+clean commits under the same floor are used first. At both ends, the project runs again until the failure repeats byte for byte or
+Fisher's exact test decides whether it is random. Without --good, go further and further back, beginning with the last recorded pass.
+With --env, or `setup:` in the manifest, each commit gets its own environment. After an interruption, the same command continues.
 
-exit code: 0 found, 1 several commits may be it or the failure is chance, 2 bad input or interrupted, 3 it cannot be searched.
+exit code: 0 found, 1 several commits are possible or the failure is random, 2 bad input or interrupted, 3 the search is not possible.
 """
 
 from __future__ import annotations
@@ -56,11 +55,15 @@ _FOUND, _UNCLEAR, _NOT_SEARCHED = 0, 1, 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden bisect`."""
     parser.add_argument("name", metavar="NAME", nargs="?", help="The golden project.")
-    parser.add_argument("--all", action="store_true", help="Search for each project that fails, and share runs.")
+    parser.add_argument(
+        "--all", action="store_true", help="Search for each failing project; the searches share their runs."
+    )
     parser.add_argument("--good", metavar="REF", help="A commit at which it passes (default: look ever further back).")
     parser.add_argument("--bad", metavar="REF", default="HEAD", help="A commit at which it fails (default: HEAD).")
     parser.add_argument(
-        "--since", metavar="DATE", help="Look no further back than this date, as git reads it: 2026-01-31, 2.weeks."
+        "--since",
+        metavar="DATE",
+        help="Do not look further back than this date, in a form that git accepts: 2026-01-31, 2.weeks.",
     )
     parser.add_argument(
         "--repeat",
@@ -72,10 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--env",
         metavar="FILE",
-        help="Make the environment of each commit from its own lock file of this name: a uv.lock, or what `pip install -r` takes.",
+        help="Make each commit's environment from its own lock file of this name: uv.lock, or a file for `pip install -r`.",
     )
     parser.add_argument(
-        "--fresh", action="store_true", help="Run commits again that an earlier search or a recorded gate has run."
+        "--fresh", action="store_true", help="Ignore the results of earlier searches and recorded gates."
     )
     parser.set_defaults(base=None)
     options.add_options(parser, "--manifest", "--store", "--json")
@@ -91,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
             what = "date" if option == "since" else "git ref"
             raise SettingsError(f"--{option} {given!r} is no {what}")
     if (arguments.name is None) != arguments.all:
-        raise SettingsError("name one golden project, or give --all for each that fails")
+        raise SettingsError("name one golden project, or give --all to search for every failing one")
     if arguments.good is not None and arguments.since is not None:
         raise SettingsError("--good and --since both say how far to look back: give one of them")
     if arguments.env is not None and not Path(arguments.env).is_file():
@@ -116,7 +119,7 @@ def _search(arguments: argparse.Namespace, manifest: Path) -> int:
             known = {} if arguments.fresh else {one.commit: one for one in kept.read(Look)}
 
             def keep(looks: Iterable[Look]) -> None:
-                # What could not be run for a moment may run tomorrow.
+                # A commit that could not run for a moment may run tomorrow.
                 kept.keep(look for look in looks if look.standing is not Standing.SKIPPED)
 
             project = past.declared.get_project(name)
@@ -185,7 +188,7 @@ def _find_in_checkout(path: str, checkout: Path) -> str:
 def _find_recorded(
     arguments: argparse.Namespace, past: PastCommits, project: GoldenProjectConfig
 ) -> tuple[str | None, dict[str, GoldenProjectResult]]:
-    """Return the commit of the project's last recorded pass, and the recorded results that tell what the floor says of a commit."""
+    """Return the commit of the project's last recorded pass, and the recorded results under the present floor, by commit."""
     with suppress(GoldenError), options.open_store(arguments) as store, store.read() as connection:
         last = find_last_pass(connection, project.name)
         hint = None if last is None or last.result.dirty else last.result.commit
@@ -206,7 +209,7 @@ def _find_recorded(
 
 
 def digest_baselines(manifest: Path, name: str) -> str:
-    """Return a digest of the names and the contents of a project's baselines; with an empty name, of all."""
+    """Return a digest of the names and contents of a project's baselines; of all baselines if the name is empty."""
     digest = hashlib.sha256()
     folder = manifest.parent / BASELINES_FOLDER / name
     for path in sorted(one for one in folder.rglob("*") if one.is_file()):
@@ -217,10 +220,10 @@ def digest_baselines(manifest: Path, name: str) -> str:
 
 
 class KnownRuns:
-    """Keeps in a file what was found, for a later command that asks the same.
+    """Keeps results in a file for a later command with the same question.
 
-    The key stands for the manifest, the baselines of the project `name` (empty: of all), what is installed, and `more`. `root` is the
-    workspace root in whose state folder the file lies, the manifest's own by default.
+    The key stands for the manifest, the baselines of the project `name` (of all projects if empty), the installed packages, and `more`.
+    `root` is the workspace root whose state folder contains the file; by default that of the manifest.
     """
 
     def __init__(
@@ -235,7 +238,7 @@ class KnownRuns:
         return json.loads(self._file.read_text(encoding="utf-8"))
 
     def read(self, kind: type[_Found]) -> list[_Found]:
-        """Return what is kept; nothing of a file that is damaged or of another floor."""
+        """Return the kept results; none if the file is damaged or belongs to another floor."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             plain = self._read_all()[self._name]
             if plain["key"] == self._key:
@@ -243,7 +246,7 @@ class KnownRuns:
         return []
 
     def keep(self, found: Iterable[Shape]) -> None:
-        """Write them; a command that cannot is only slower the next time."""
+        """Write the results. If that fails, the command is only slower next time."""
         told: dict[str, Any] = {}
         with suppress(OSError, ValueError, TypeError):
             told = dict(self._read_all())

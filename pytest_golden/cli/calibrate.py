@@ -1,11 +1,11 @@
-"""`golden calibrate [NAME...]`: find what of the outputs moves by itself, and propose the fewest rules that make them stable.
+"""`golden calibrate [NAME...]`: find the unstable parts of outputs, and propose the fewest rules that make them stable.
 
-It runs each project twice: the second time at another time of day (where libfaketime is installed), with another hash seed,
-temporary folder and one thread. It compares what both runs wrote, and shows the rules as a change of the manifest. Where no
-rule would do, since another day gives another result, it tries a `clock:`.
---write writes them, each with what was seen as a comment. Baselines are neither read nor changed.
+Each project runs twice. The second run has another time of day (if libfaketime is installed), another hash seed, another temporary folder
+and one thread. The outputs of both runs are compared, and the rules are shown as a change of the manifest. If no rule is enough because
+the result depends on the date, a `clock:` is tried.
+--write writes the rules into the manifest, with the observed differences as comments. Baselines are neither read nor changed.
 
-exit code: 0 all outputs are stable, or --write made them so; 1 something moves, or a run did not end as expected;
+exit code: 0 all outputs are stable, or --write made them so; 1 an output is unstable, or a run did not end as expected;
 2 bad input; 130 interrupted.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _MOST_RUNS = 100
 _INTERRUPTED = 130
-_OF_OTHERS = "numbers of other outputs move in their last digits"
+_OF_OTHERS = "numbers of other outputs differ in their last digits"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +99,7 @@ def _calibrate(
     root = manifest.workspace_root
     hidden = list_store_files(find_store_place(settings.store, prepare_state_folder(root)))
     if find_faketime() is None and projects and not is_quiet:
-        say(f"libfaketime is not installed, so all runs have the real time: {HOW_TO_INSTALL}")
+        say(f"libfaketime is not installed, so all runs use the real time: {HOW_TO_INSTALL}")
 
     def open_gateway() -> ExecutionGateway:
         return ExecutionGateway(root, view=settings.sandbox, hidden=hidden)
@@ -133,7 +133,7 @@ def _keep(manifest: Manifest, found: Sequence[ProjectCalibration]) -> None:
     try:
         KnownMovements(prepare_state_folder(manifest.workspace_root)).keep(known)
     except OSError as error:
-        say(f"what was found is not kept for the gate: {error.strerror}")
+        say(f"the findings could not be stored for the gate: {error.strerror}")
 
 
 def _amend(text: str, manifest: Manifest, found: Sequence[ProjectCalibration]) -> tuple[str, tuple[str, ...]]:
@@ -159,7 +159,7 @@ def _amend(text: str, manifest: Manifest, found: Sequence[ProjectCalibration]) -
 
 def _list_amendments(each: ProjectCalibration, calibration: Calibration, place: int) -> Iterator[Amendment]:
     if each.moved_by_day is not None:
-        seen = f"another day gives another result: {each.moved_by_day}"
+        seen = f"the result depends on the date: {each.moved_by_day}"
         yield Amendment(place, None, {"clock": each.project.clock}, [seen])
     for position, rules in calibration.rules.items():
         entry = calibration.outputs[position]
@@ -231,7 +231,7 @@ def _show_project(console: Console, each: ProjectCalibration) -> None:
     if each.moved_by_day is not None:
         told = f"{told} with `clock: {each.project.clock}`"
     console.print(styled(f"{head}, {told}", style))
-    by_day = None if each.moved_by_day is None else f"another day gives another result: {each.moved_by_day}"
+    by_day = None if each.moved_by_day is None else f"the result depends on the date: {each.moved_by_day}"
     print_list(console, [(" ", told) for told in (each.told, by_day) if told])
     for file in each.found.files:
         lines = chain(file.seen, (f"no rule for this: {told}" for told in file.unsolved))

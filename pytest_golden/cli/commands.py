@@ -85,7 +85,7 @@ def diff() -> Command:
 
 
 def calibrate() -> Command:
-    """Find what of the outputs moves by itself, and the rules that make them stable."""
+    """Find the unstable parts of outputs, and the rules that make them stable."""
     from pytest_golden.cli import calibrate
 
     return calibrate
@@ -211,7 +211,7 @@ def bisect() -> Command:
 
 
 def replay() -> Command:
-    """Show what the present floor would have said of past commits."""
+    """Show what the present floor would have said about past commits."""
     from pytest_golden.cli import replay
 
     return replay

@@ -1,9 +1,9 @@
-"""`golden coverage`: show which files of the repository no golden project reads, and what no output looks at. It runs nothing.
+"""`golden coverage`: show which files of the repository no golden project reads, and which data no output checks. Nothing runs.
 
-It counts what `pytest --golden --golden-reads` recorded at the last run of each project: the tracked files that were opened. Files
-for people (documentation, `.github/`), tests, baselines and the manifest do not count. What a project read is unknown if it worked on
-a copy of its folder; such projects are named. What no output looks at are the files with data, the databases
-and, in databases that it looks at, the tables that the last pass of a project wrote and that its `outputs:` do not name.
+It uses the reads that `pytest --golden --golden-reads` recorded in the last run of each project: the tracked files that were opened.
+Documentation, `.github/`, tests, baselines and the manifest do not count. If a project worked on a copy of its folder, its reads are
+unknown, and it is named. Unchecked data are the data files, the databases, and the tables of checked databases that the last pass of a
+project wrote and its `outputs:` do not name.
 
 exit code: 0 done; 1 less than --fail-under; 2 bad input.
 """
@@ -48,9 +48,9 @@ _BADGE = """\
 
 @dataclass(frozen=True, slots=True)
 class FloorCoverage(Shape):
-    """What of a repository the golden projects read: the number of files that count, and those that none reads.
+    """Which files of a repository the golden projects read: the number of files that count, and those that no project reads.
 
-    `unknown` are the projects whose reads are not known, `unwatched` what projects wrote and no output of theirs looks at.
+    `unknown` are the projects whose reads are not known. `unwatched` is the written data that no output checks.
     """
 
     files: int
@@ -60,7 +60,7 @@ class FloorCoverage(Shape):
 
     @property
     def share(self) -> int:
-        """Return how many of 100 files are read, rounded down; 100 of no files."""
+        """Return the percentage of files that are read, rounded down; 100 if there are no files."""
         return 100 if not self.files else 100 * (self.files - len(self.unread)) // self.files
 
 
@@ -91,10 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def find_coverage(manifest: Manifest, reads: dict[str, tuple[str, ...] | None]) -> FloorCoverage:
-    """Find which tracked files the projects do not read, by what their last runs read of the checkout.
+    """Find the tracked files that no project read in its last run.
 
     Raises:
-        SettingsError: the workspace is in no git repository.
+        SettingsError: the workspace is not in a git repository.
     """
     top = git.find_top(manifest.workspace_root)
     tracked = None if top is None else git.list_tracked(top)
@@ -110,7 +110,7 @@ def find_coverage(manifest: Manifest, reads: dict[str, tuple[str, ...] | None]) 
 def _find_unwatched(
     manifest: Manifest, written: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
 ) -> Iterator[str]:
-    """Yield files with data, databases and tables that projects wrote and no output of theirs names."""
+    """Yield the data files, databases and tables that projects wrote and none of their outputs names."""
     for project in manifest.projects:
         paths, tables = written.get(project.name, ((), ()))
         for path in paths:
@@ -125,7 +125,7 @@ def _find_unwatched(
 
 
 def _leads_to(link: Path, top: Path, read: Container[str]) -> bool:
-    """Tell whether a symlink leads to a file that was read: the link itself is not seen."""
+    """Tell whether a symlink points to a file that was read; the link itself is not recorded."""
     return link.is_symlink() and os.path.relpath(os.path.realpath(link), os.path.realpath(top)) in read
 
 

@@ -7,7 +7,7 @@ projects run on it as the base declares them. Nothing is merged or reverted: the
 The commands are not sealed. GOLDEN_CYCLE_TASK is the task. GOLDEN_CYCLE_DIFF is a file with everything proposed so far,
 and GOLDEN_CYCLE_STATE one with the state of the cycle. GOLDEN_CYCLE_ID, GOLDEN_CYCLE_ROUND and GOLDEN_CYCLE_BASE are also set.
 
-`golden cycle list` shows the recorded cycles, `golden cycle show [ID]` one of them: why, what changed, and what can be done with its branch.
+`golden cycle list` shows the recorded cycles, `golden cycle show [ID]` one of them: the reasons, the changes, and the next step for its branch.
 
 exit code: 0 SUCCESS, 1 PARTIAL (flagged or rejected), 3 FAILURE, 2 bad input.
 """

@@ -1,12 +1,12 @@
-"""`golden diff REF [NAME...]`: what this change does to the data, without baselines and without judging.
+"""`golden diff REF [NAME...]`: show what this change does to the data, without baselines and without a verdict.
 
-It runs the golden projects at the commit where this branch left REF (the base) and in your working tree (the head), both in
-this environment unless --python names another one for the head, and shows how each output and table differs. A base with a
-`setup:` gets an environment of its own, as in `golden verify`. Rules that say what moves by itself count; all else is shown.
-On GitHub it is added to the summary of the job too.
+It runs the golden projects at the commit where this branch left REF (the base) and in your working tree (the head), and shows how each
+output and table differs. Both run in this environment, unless --python names another one for the head. A base with a
+`setup:` gets its own environment, as in `golden verify`. Rules about unstable parts apply; every other difference is shown.
+On GitHub, the result is added to the summary of the job.
 
-With `--env-a LOCK --env-b LOCK` in the place of REF it shows what an upgrade does: both lock files are installed into environments
-that last as long as the command, and the projects of the working tree are run in each.
+With `--env-a LOCK --env-b LOCK` instead of REF, it shows the effect of an upgrade: both lock files are installed into temporary
+environments, and the projects of the working tree run in each.
 
 exit code: 0 whatever differs; 2 bad input or interrupted; 3 REF does not exist, or its manifest cannot be used.
 """

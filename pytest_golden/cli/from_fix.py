@@ -1,8 +1,8 @@
 """Draft a golden project from a fix: `golden init --from-fix REF`.
 
-The pipelines of engines in whose folders the fix changed programs, and the tests that it brought, are tried as they are, and once in
-a view in which its programs are undone, while its tests and its data stay. What is red then, by its exit or by the outputs that would be its baselines,
-would have caught what the fix mended. Nothing in the working tree changes.
+Each draft runs twice: as it is, and in a view in which the fix's changes to programs are undone. Its tests and its data stay. The drafts
+are the pipelines of engines in whose folders the fix changed programs, and the tests that it added. A draft whose second run is red, by
+its exit or by an output, would have caught the mistake. The working tree is not changed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NO_NAMES = frozenset({"", "test", "tests"})
 
 @dataclass(frozen=True, slots=True)
 class TriedDraft(Shape):
-    """A draft that was tried; `protects` tells whether it is red without the fix and green with it, and `told` why."""
+    """A draft that was tried. `protects`: it is red without the fix and green with it. `told` says why."""
 
     name: str
     protects: bool
@@ -53,14 +53,14 @@ class TriedDraft(Shape):
 def draft_from_fix(
     ref: str, root: Path, view: str, known: Collection[str] = ()
 ) -> tuple[Fix, tuple[TriedDraft, ...], tuple[DraftedProject, ...]]:
-    """Draft projects from a fix below the folder `root`, and return the fix, what was tried, and the drafts that protect it.
+    """Draft projects from a fix below the folder `root`. Return the fix, all tried drafts, and the projects that protect the fix.
 
-    `known` are the files of pipelines that are declared already.
+    `known` are the files of pipelines that are already declared.
 
     Raises:
         KeyboardInterrupt: a trial was interrupted.
         SettingsError: nothing can be drafted from this commit; the message says why.
-        GoldenError: git cannot tell.
+        GoldenError: git cannot answer.
     """
     fix = read_fix(root, ref)
     undone = undo_sources(fix, root)
@@ -78,7 +78,7 @@ def draft_from_fix(
     tried: list[TriedDraft] = []
     protecting: list[DraftedProject] = []
     for draft in drafts[:_MOST_TRIED]:
-        # Tests have no outputs: they say themselves what is wrong.
+        # Tests have no outputs: their exit code is the answer.
         drafted = draft if draft.runner == "command" else try_pipeline(draft, root, view)
         told = try_without(drafted, undone, root, view)
         tried.append(told)
@@ -89,7 +89,7 @@ def draft_from_fix(
 
 
 def list_drafts(fix: Fix, root: Path, known: Collection[str] = ()) -> tuple[DraftedProject, ...]:
-    """Return what may protect a fix: the pipelines of engines in whose folder it changed programs, then the tests that it brought."""
+    """Return drafts that may protect a fix: pipelines of engines in whose folders it changed programs, then the tests that it added."""
     sources = [path for path in _list_below(fix, root) if is_source(path)]
     found = [
         one
@@ -111,9 +111,9 @@ def _name_tests(path: str, root: Path) -> str:
 
 
 def undo_sources(fix: Fix, root: Path) -> dict[str, bytes]:
-    """Return the programs of a fix as they would be without it, by their paths below `root`: what came after the fix stays.
+    """Return the programs of a fix as they would be without it, by path below `root`. Later changes stay.
 
-    Files that it added or removed, and those in which later changes overlap its own, are left out.
+    Files that the fix added or removed, and files in which later changes overlap it, are left out.
     """
     undone = {}
     prefix = _find_prefix(root)
@@ -135,13 +135,13 @@ def undo_sources(fix: Fix, root: Path) -> dict[str, bytes]:
 
 
 def try_without(draft: DraftedProject, undone: Mapping[str, bytes], root: Path, view: str) -> TriedDraft:
-    """Run a draft with the fix, accept its outputs for this trial, and judge it once more with the fix, and once without."""
+    """Run a draft with the fix, accept its outputs for this trial, and judge it again with and without the fix."""
     (project,) = parse_manifest(write_draft([draft]), MANIFEST_NAME, root).projects
     project = replace(project, pass_env=())
     folder = draft.project_dir or PurePosixPath(draft.path).parent.as_posix()
     inside = {os.path.relpath(path, folder): content for path, content in undone.items() if _is_below(path, folder)}
     if not inside:
-        return TriedDraft(draft.name, False, "the programs of the fix are outside of its folder")
+        return TriedDraft(draft.name, False, "the fixed programs are outside its folder")
     with (
         tempfile.TemporaryDirectory(prefix="golden-fix-") as baselines,
         show_status(draft.name, lambda: None),
@@ -152,14 +152,18 @@ def try_without(draft: DraftedProject, undone: Mapping[str, bytes], root: Path, 
             guard = RegressionGuard(gateway, baselines=BaselineKeeper(Path(baselines), accepts=accepts))
             result = _judge(guard, project)
             if result.status is not ResultStatus.PASSED:
-                told = "it does not pass with the fix" if accepts else "it passed with the fix, and then did not"
+                told = "it does not pass with the fix" if accepts else "it passed with the fix once, and then failed"
                 return TriedDraft(draft.name, False, f"{told}: {shorten_reason(result)}")
         gateway.stand_ins = inside
         without = _judge(guard, project)
     if without.status is ResultStatus.FAILED:
-        return TriedDraft(draft.name, True, f"red without it: {shorten_reason(without)}")
+        return TriedDraft(draft.name, True, f"red without the fix: {shorten_reason(without)}")
     passes = without.status is ResultStatus.PASSED
-    told = "it passes without the fix, too" if passes else f"it cannot be judged without it: {shorten_reason(without)}"
+    told = (
+        "it also passes without the fix"
+        if passes
+        else f"it cannot be judged without the fix: {shorten_reason(without)}"
+    )
     return TriedDraft(draft.name, False, told)
 
 

@@ -1,13 +1,13 @@
-"""`golden gate`: one gate that the configuration of the repository's own tests does not reach.
+"""`golden gate`: run one gate that is independent of the configuration of the repository's own tests.
 
-Without --base it is `pytest --golden` without the repository's ini file, conftests and plug-ins: what they ask of the tests, such as
-`addopts = --cov`, is not meant for the gate. A plug-in that the gate needs is named: `golden gate -- -p my_runner`.
+Without --base, it is `pytest --golden` without the repository's ini file, conftests and plug-ins. Their settings, such as
+`addopts = --cov`, are not meant for the gate. To load a plug-in that the gate needs, name it: `golden gate -- -p my_runner`.
 
-With --base it is judged from outside of the checkout. Code, configuration and conftests of the judge are those of the commit
-where this branch left REF, in a worktree of its own. The pipelines are those of the checkout, with its manifest and baselines;
-where these ask less than REF's, the gate fails.
+With --base, the gate is judged from outside the checkout. The judge's code, configuration and conftests come from the commit
+where this branch left REF, in a separate worktree. The pipelines, the manifest and the baselines come from the checkout. If they ask less
+than those of REF, the gate fails.
 
-Arguments of pytest stand after `--`: `golden gate --base main -- -k sales --golden-junit report.xml`.
+Put arguments of pytest after `--`: `golden gate --base main -- -k sales --golden-junit report.xml`.
 
 exit code: pytest's own: 0 passed, 1 failed, 5 nothing ran; 3 the judge cannot be set up, 2 bad input or interrupted.
 """

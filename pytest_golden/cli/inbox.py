@@ -1,8 +1,9 @@
-"""`golden inbox`: show what waits for a person, each with the command that deals with it. It changes nothing.
+"""`golden inbox`: list what waits for a person, each with the command for the next step. It changes nothing.
 
-These wait: outputs that red runs kept, failures of agents that nobody has judged (of the last 14 days), words of people that decided nothing, news that found no entry,
-branches of cycles, intents without an outcome for a day, lessons to be approved, quarantines that end within 14 days, and weaker floors that were accepted this week.
-The words of lessons that wait are for people: at a terminal, or with --as-person.
+It lists outputs that red runs kept, failures of agents that nobody has judged (of the last 14 days), comments that decided nothing,
+signals without an entry, branches of cycles, intents that have had no outcome for a day, lessons that need approval, quarantines that end
+within 14 days, and weaker floors that were accepted this week. Only a person sees the text of a lesson that needs approval: at a terminal,
+or with --as-person.
 
 exit code: 0 done, even if nothing waits; 2 bad input.
 """

@@ -1,17 +1,16 @@
-"""`golden init`: write a first manifest, from pipelines that are found or from a command that is run.
+"""`golden init`: write a first manifest, from the pipelines that are found or from a command.
 
-Without --from it declares the projects of engines, and the notebooks, below the manifest's folder. Where a person is at the
-terminal, and says so, or with --yes, it runs each twice, in a copy-on-write view, and declares the files that it wrote, those with data
-as outputs with the rules that make them stable (see `golden calibrate`).
-With --from it does that with a command:
+Without --from, it declares the projects of engines and the notebooks below the manifest's folder. With --yes, or if the person at the
+terminal agrees, it runs each of them twice, in a copy-on-write view. It declares the files that they wrote. Data files become outputs,
+with the rules that make them stable (see `golden calibrate`). With --from, it does the same for a command:
 
     golden init --from "python etl.py --day 2026-01-01"
 
-With --from-fix it drafts what would have caught a mistake that a commit mended, and tries it with that commit and without it.
+With --from-fix, it drafts projects that would have caught a mistake that a commit fixed, and tries them with and without that commit.
 
---no-calibrate runs the command once and declares no outputs; without --from it runs nothing.
+With --no-calibrate, it declares no outputs: it runs nothing, or the command of --from once.
 
-exit code: 0 written, 1 the command failed, or nothing tells the fix apart, and nothing was written, 2 bad input (such as a manifest that exists).
+exit code: 0 written, 1 the command failed, or no draft catches the mistake, and nothing was written, 2 bad input (such as an existing manifest).
 """
 
 from __future__ import annotations
@@ -57,20 +56,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="command",
         metavar="COMMAND",
-        help="Run this command twice, and declare it with the files that it wrote; or `pytest-workflow`, `nf-test`, `great-expectations`: translate its tests.",
+        help="Run this command twice, and declare it with its outputs; or translate the tests of `pytest-workflow`, `nf-test` or `great-expectations`.",
     )
     parser.add_argument(
         "--from-fix",
         metavar="REF",
-        help="Draft what fails without this commit and passes with it: its tests, and the pipelines whose programs it mended.",
+        help="Draft projects that fail without this commit and pass with it: its tests, and the pipelines whose programs it fixed.",
     )
     parser.add_argument(
-        "--yes", action="store_true", help="Run what is found twice, without asking, to declare its outputs."
+        "--yes", action="store_true", help="Run the pipelines that are found, without asking, to declare their outputs."
     )
     parser.add_argument(
-        "--no-calibrate", action="store_true", help="Declare no outputs: run nothing, or what --from names once."
+        "--no-calibrate", action="store_true", help="Declare no outputs: run nothing, or the command of --from once."
     )
-    parser.add_argument("--add", action="store_true", help="Add what it lacks to a manifest that is there.")
+    parser.add_argument("--add", action="store_true", help="Append the missing projects to an existing manifest.")
     parser.add_argument(
         "--manifest",
         metavar="PATH",
@@ -79,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fewest",
         action="store_true",
-        help="With --yes: leave out what is found and has 90 %% of the code that it reads in common with others.",
+        help="With --yes: leave out pipelines of which others read 90 %% of the code.",
     )
     add_limit_option(parser, MOST_FOUND, "The most projects to declare")
     add_options(parser, "--json")
@@ -124,10 +123,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     def show(console: Console) -> None:
         _show(console, path, drafted, is_added=arguments.add)
-        told = "left out, as others read {share} % of the code that it reads"
+        told = "left out: others read {share} % of its code"
         print_list(console, [(name, told.format(share=share)) for name, share in covered.items()])
         if is_full:
-            console.print(styled(f"there may be more: it stops at {most_found}; `golden init --add` goes on"))
+            console.print(styled(f"there may be more: it stops at {most_found}; `golden init --add` continues"))
         _show_next(console, path, drafted, is_added=arguments.add)
 
     return answer(arguments, facts, show)
@@ -136,7 +135,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _require_trial(arguments: argparse.Namespace) -> None:
     is_tried = arguments.yes and not (arguments.command or arguments.from_fix or arguments.no_calibrate)
     if arguments.fewest and not is_tried:
-        raise SettingsError("--fewest compares what was found by running it: give it with --yes alone")
+        raise SettingsError(
+            "--fewest compares the pipelines that were found by running them: give it with --yes, and without --from and --no-calibrate"
+        )
 
 
 class _NothingWritten(Exception):  # noqa: N818 - it is no error of the program
@@ -204,7 +205,7 @@ def _draft_from_fix(
 
 
 def _show_unprotected(console: Console, fix: Fix, tried: Sequence[TriedDraft]) -> None:
-    told = f"nothing that was tried tells the fix {fix.commit[:12]} apart, so nothing was written"
+    told = f"no draft fails without the fix {fix.commit[:12]} and passes with it, so nothing was written"
     console.print(styled(told, "bold red"))
     print_list(console, [(one.name, one.told) for one in tried])
 
@@ -222,9 +223,7 @@ def _is_trial_wanted(arguments: argparse.Namespace, drafted: Sequence[DraftedPro
 def _are_fewest_wanted(arguments: argparse.Namespace, tried: int, covered: int) -> bool:
     if arguments.yes:
         return bool(arguments.fewest)
-    said = ask_person(
-        f"{covered} of {tried} have 90 % of the code that they read in common with the others; leave them out? [y/N] "
-    )
+    said = ask_person(f"the others read 90 % of the code of {covered} of these {tried}; leave those out? [y/N] ")
     return said is not None and said.strip().lower() in _CONSENTS
 
 
@@ -306,10 +305,12 @@ def _show(console: Console, path: Path, drafted: Sequence[DraftedProject], *, is
 def _show_next(console: Console, path: Path, drafted: Sequence[DraftedProject], *, is_added: bool) -> None:
     shown = _shorten(path)
     if not drafted and is_added:
-        console.print(styled("every pipeline that is recognized with certainty is declared already"))
+        console.print(styled("every recognized pipeline is already declared"))
         return
     if not drafted:
-        console.print(styled("no pipeline was recognized with certainty: declare one as the comments in the file show"))
+        console.print(
+            styled("no pipeline was recognized with certainty: the comments in the file show how to declare one")
+        )
     first = drafted[0].name if drafted else "NAME"
     is_default = shown == Path(MANIFEST_NAME)
     ours, pytests = ("", "") if is_default else (f" --manifest {shown}", f" --golden-manifest {shown}")

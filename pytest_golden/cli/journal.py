@@ -202,7 +202,7 @@ def _declare_attach(parser: argparse.ArgumentParser) -> None:
 
 
 def _attach(arguments: argparse.Namespace) -> int:
-    """Give a signal that found no entry to one, as news of the entry alone."""
+    """Attach a signal without an entry to one; it counts for the entry, not for an expectation."""
     options.check_person(arguments, "attaching a signal")
     with open_journal(arguments) as journal:
         signal = journal.attach(arguments.signal, arguments.entry)
@@ -333,7 +333,7 @@ def _declare_sync(parser: argparse.ArgumentParser) -> None:
 
 
 def _sync(arguments: argparse.Namespace) -> int:
-    """Ask GitHub for the news that its webhooks would bring: only by reading, and only about what is expected."""
+    """Ask GitHub for the events that its webhooks would send: read-only, and only about open expectations."""
     # Here, since only this action needs the network.
     from pytest_golden.journal.outside.github_sync import (
         find_ask,
@@ -398,7 +398,7 @@ def _declare_heartbeat(parser: argparse.ArgumentParser) -> None:
 
 
 def _beat_as_asked(arguments: argparse.Namespace) -> int:
-    """Resolve what is due, run the checks that are due, and route orphans again."""
+    """Resolve the expectations and run the checks that are due, and route orphans again."""
     every = None if arguments.every is None else options.read_duration("--every", arguments.every)
     if every is not None and every < _LEAST_EVERY:
         raise SettingsError(f"--every {arguments.every} is too often; give one second or more")

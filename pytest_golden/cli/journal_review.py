@@ -119,7 +119,7 @@ def _describe_entry(entry: JournalEntry) -> Iterator[str]:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    """Show one entry: why it stands as it does, what was expected, what was heard, and its history."""
+    """Show one entry: the reasons of its assessment, its expectations, its signals, and its history."""
     with open_journal(arguments) as journal:
         entry = journal.get(arguments.entry)
     return answer(arguments, entry.to_dict(), lambda console: _show_entry(console, entry))

@@ -36,7 +36,7 @@ _SHARED: Mapping[str, Mapping[str, Any]] = {
     "--agent": {"metavar": "NAME", "help": "Only this agent (default: all)."},
     "--as-person": {
         "action": "store_true",
-        "help": "Speak as a person where there is no terminal, as in a script of your own. Not for agents.",
+        "help": "Act as a person without a terminal, as in your own script. Not for agents.",
     },
     "--by": {"metavar": "NAME", "help": "Who decides (default: the user)."},
     "--json": {"action": "store_true", "help": "Print JSON instead of text."},

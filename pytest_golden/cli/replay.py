@@ -1,11 +1,11 @@
-"""`golden replay BASE..HEAD [NAME...]`: what the present floor would have said of past commits.
+"""`golden replay BASE..HEAD [NAME...]`: show what the present floor would have said about past commits.
 
-It runs the golden projects at each commit after BASE up to HEAD, by first parents, each checked out in a worktree. The manifest and
-the baselines are those of your working tree: so a new output, tolerance or project can be tried on real changes before it is
-accepted. With --against REF the floor of REF judges the same commits too, and the differences are shown. With `setup:` in the
-manifest each commit gets an environment of its own. Interrupted, the same command goes on where it was.
+Run the golden projects at each commit after BASE up to HEAD (first parents), each in a worktree. The manifest and the
+baselines come from your working tree, so a new output, tolerance or project can be tried on real changes before it is
+accepted. With --against REF, the floor of REF judges the same commits too, and the differences are shown. With `setup:` in the
+manifest, each commit gets its own environment. After an interruption, the same command continues.
 
-exit code: 0 whatever was red, 2 bad input or interrupted, 3 a ref is not there, or BASE did not come before HEAD.
+exit code: 0 whatever was red, 2 bad input or interrupted, 3 a ref does not exist, or BASE is not an ancestor of HEAD.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ _SIGNS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden replay`."""
-    parser.add_argument("range", metavar="BASE..HEAD", help="The commits; BASE alone means up to the present one.")
+    parser.add_argument("range", metavar="BASE..HEAD", help="The commits; BASE alone means up to HEAD.")
     parser.add_argument("names", metavar="NAME", nargs="*", help="Golden projects (default: all).")
     parser.add_argument(
         "--against", metavar="REF", help="Compare with the floor of REF: its manifest and its baselines."
     )
     parser.add_argument(
-        "--jobs", metavar="N", type=int, default=1, help="Run projects at N commits at once, if all are `independent`."
+        "--jobs", metavar="N", type=int, default=1, help="Run N commits in parallel, if all projects are `independent`."
     )
-    parser.add_argument("--fresh", action="store_true", help="Run commits again that an earlier replay has run.")
+    parser.add_argument("--fresh", action="store_true", help="Ignore the results of earlier replays.")
     parser.set_defaults(base=None)
     options.add_options(parser, "--manifest", "--json")
 
@@ -105,7 +105,7 @@ def _replay(arguments: argparse.Namespace, manifest: Path, ends: tuple[str, str]
 
 
 def _find_floor(manifest: Path, ref: str) -> tuple[str, Path]:
-    """Return the commit of a ref, and the path that the manifest has there."""
+    """Return the commit of a ref, and the path of the manifest at that commit."""
     commit = git.find_commit(manifest.parent, ref)
     old = find_manifest_at(manifest, commit)
     if old is None:
@@ -142,7 +142,7 @@ class _Floors:
         return self._run(past, KnownRuns("replay.json", manifest, past.declared, ""), base, head, names, self._say)
 
     def compare(self, found: Replay, manifest: Path, old: Path, root: Path) -> Replay:
-        """Run an old floor, too: those of its projects that are declared otherwise here, or have other baselines.
+        """Also run an old floor, for its projects whose declaration or baselines differ here.
 
         `old` is its manifest, in the checkout `root`.
         """
@@ -159,7 +159,7 @@ class _Floors:
         gone = [] if self._arguments.names else [name for name in there if name not in here]
         if gone:
             self._say(
-                f"only the floor of {ref} has {name_some(gone, _MOST_NAMED)}: all that it sees would be missed now"
+                f"only the floor of {ref} has {name_some(gone, _MOST_NAMED)}: this floor misses everything that it sees"
             )
         names = [name for name in found.projects if name in there and differs(name)]
         if not names:
@@ -183,9 +183,7 @@ class _Floors:
         jobs = self._arguments.jobs
         shared = [name for name in names if not past.declared.get_project(name).independent]
         if shared and jobs > 1:
-            say(
-                f"one commit after another: {name_some(shared, _MOST_NAMED)} may not run beside others, see `independent`"
-            )
+            say(f"--jobs is ignored: {name_some(shared, _MOST_NAMED)} cannot run in parallel (see `independent`)")
             jobs = 1
         return Replayer(past, known, keep=kept.keep, say=say, jobs=jobs).run(base, head, names)
 
@@ -217,7 +215,7 @@ def _show(console: Console, found: Replay) -> None:
     before: list[str] = []
     for number, one in enumerate(found.commits):
         lines = [*_tell_commit(found, number, missing)]
-        # What goes on as at the commit before is told by the strip.
+        # If nothing changed since the commit before, the strip shows it.
         news = [line for line in lines if line not in before]
         before = lines
         if news:
@@ -228,7 +226,7 @@ def _show(console: Console, found: Replay) -> None:
 
 
 def _tell_commit(found: Replay, number: int, missing: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """Tell what does not pass at a commit, and what would be missed: `missing` are such commits by project."""
+    """Print what does not pass at a commit, and what would be missed. `missing` are such commits by project."""
     for result in found.commits[number].results:
         if result.status != ResultStatus.PASSED.value:
             yield f"{result.project} {result.status}: {result.reason}"

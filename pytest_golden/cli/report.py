@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--link", metavar="URL", help="Where a reader of that message reads more.")
     parser.add_argument(
-        "--since", metavar="WHEN", help="Report the time since then, such as 1d or 7d, and no single run."
+        "--since", metavar="WHEN", help="Report a period instead of a run: since then, such as 1d or 7d."
     )
     add_options(parser, "--manifest", "--store", "--json")
 

@@ -47,24 +47,22 @@ _BUSY_SECONDS = 2.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `golden serve`."""
     add_listening_options(parser, _DEFAULT_PORT)
-    parser.add_argument(
-        "--require-token", action="store_true", help="Require the token of everybody, as is the default."
-    )
+    parser.add_argument("--require-token", action="store_true", help="Everybody needs the token (the default).")
     parser.add_argument(
         "--no-token",
         action="store_true",
-        help="Let everybody on this machine in; a person's word still needs the token. Refused if a pipeline could reach the page.",
+        help="Nobody on this machine needs the token, except for a person's decisions. Refused if a pipeline could reach the page.",
     )
     parser.add_argument(
         "--public-url", metavar="URL", help="The URL behind a proxy, such as https://ci.example.org/golden."
     )
-    parser.add_argument("--read-only", action="store_true", help="Only show: write nothing and resolve nothing.")
+    parser.add_argument("--read-only", action="store_true", help="Write nothing, and resolve no expectations.")
     parser.add_argument(
         "--heartbeat-seconds",
         metavar="N",
         type=float,
         default=_DEFAULT_HEARTBEAT_SECONDS,
-        help=f"How often to resolve what is due (default {_DEFAULT_HEARTBEAT_SECONDS:.0f}).",
+        help=f"How often to resolve expectations that are due (default {_DEFAULT_HEARTBEAT_SECONDS:.0f}).",
     )
     add_options(parser, "--store", "--manifest")
 

@@ -1,12 +1,12 @@
-"""`golden strength [NAME...]`: how much would a golden project notice?
+"""`golden strength [NAME...]`: measure how much a golden project would notice.
 
-It changes the pipeline's own files in small wrong ways (another comparison, a constant off by one, another kind of join, a dropped filter, a lost
-row, swapped columns), one change a run, each in a view of its own: your files stay as they are. A change that turns the project red
-is caught; one that changes what it writes and stays green has survived, and is listed with what would catch it. The score is
-the share of caught ones, with the bounds of its 95 % interval. The most different changes come first, and the same command
-goes on where an earlier one ended. SQL needs the extra `strength`, Parquet the extra `tables`.
+Make small wrong changes to the pipeline's own files (another comparison, a constant off by one, another join kind, a dropped filter, a
+lost row, swapped columns), one per run, each in its own view. Your files are not touched. A change that turns the project red is caught.
+A change that alters the output but stays green has survived, and the report says what would catch it. The score is the share of caught
+changes, with its 95 % interval. The changes that differ most come first, and the same command continues where an earlier one stopped.
+SQL needs the extra `strength`, Parquet the extra `tables`.
 
-exit code: 0 done; 1 a project is weaker than its `min_strength` or --fail-under; 2 bad input; 3 a project is not green as it is;
+exit code: 0 done; 1 a project is weaker than its `min_strength` or --fail-under; 2 bad input; 3 an unchanged project is not green;
 130 interrupted.
 """
 
@@ -53,14 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=float,
         default=_DEFAULT_MINUTES,
-        help=f"How long each project may take (default {_DEFAULT_MINUTES:g}).",
+        help=f"The time limit for each project (default {_DEFAULT_MINUTES:g}).",
     )
     parser.add_argument(
         "--allow-outside",
         action="store_true",
-        help="Let the changed pipelines have their network, and write what they may outside their view.",
+        help="Give the changed pipelines their network and their writable mounts, even without a seal.",
     )
-    parser.add_argument("--fresh", action="store_true", help="Try again what an earlier command has tried.")
+    parser.add_argument("--fresh", action="store_true", help="Ignore the results of earlier runs of this command.")
     parser.add_argument("--fail-under", metavar="PERCENT", type=int, default=0, help="Exit with 1 below this score.")
     parser.add_argument("--html", metavar="PATH", type=Path, help="Write it as one HTML page too.")
     parser.add_argument("--badge", metavar="PATH", type=Path, help="Write a badge (SVG) of the weakest project too.")
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         with options.raise_when_ended():
             found.extend(_measure(arguments, settings, path, manifest, projects))
     except KeyboardInterrupt:
-        options.say("interrupted: the same command goes on where this one ended")
+        options.say("interrupted: the same command continues from here")
         return _INTERRUPTED
     if arguments.html is not None:
         write_beside(arguments.html, _make_page(found))
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _contain(project: GoldenProjectConfig) -> GoldenProjectConfig:
-    """Return the project without a network, and with copies of what it may write outside its view."""
+    """Return the project without a network, and with copies instead of writable mounts."""
     mounts = tuple(replace(mount, mode="copy") if mount.mode == "write" else mount for mount in project.mounts)
     return replace(project, network=False, mounts=mounts)
 
@@ -120,15 +120,13 @@ def _measure(
             recorder = ReadRecorder(root)
             with ExecutionGateway(root, view=settings.sandbox, hidden=hidden, reads=recorder) as gateway:
                 if gateway.describe().seal == "none" and not arguments.allow_outside:
-                    told = "pipelines are not sealed on this machine (see golden doctor)"
-                    raise SettingsError(
-                        f"{told}: a wrong change could do harm; add --allow-outside to try all the same"
-                    )
+                    told = "pipelines cannot be sealed on this machine (see golden doctor)"
+                    raise SettingsError(f"{told}: a wrong change could do harm; add --allow-outside to run it anyway")
                 used = project if arguments.allow_outside else _contain(project)
                 try:
                     yield _measure_one(arguments, used, gateway, recorder.root, (path, manifest))
                 except NotGreenError as error:
-                    contained = " (it had no network, and wrote to copies; --allow-outside gives it what it declares)"
+                    contained = " (it ran without a network, and with copies of its mounts; --allow-outside gives it what it declares)"
                     options.say(f"{error}{'' if used == project else contained}")
 
 

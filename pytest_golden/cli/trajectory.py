@@ -250,7 +250,7 @@ def _declare_file(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    """Write all of it as JSON Lines, or as one object with --json."""
+    """Write the whole trajectory as JSON Lines, or as one object with --json."""
     source = find_source(arguments, arguments.run)
     trajectory = source.read()
     if arguments.file is None:

@@ -155,7 +155,7 @@ def _keep_tables(drafted: DraftedProject, tried: ProjectCalibration, folder: Pat
     has_passed = tried.results[0].status is ResultStatus.PASSED
     if runner is None or not runner.keep_tables or not has_passed or _wrote_database(tried):
         return None
-    told = "it keeps its tables in memory, where nothing can compare them: `set_env` puts them into a file"
+    told = "it keeps its tables in memory, where they cannot be compared: `set_env` puts them into a file"
     return replace(drafted, keys={**drafted.keys, "set_env": dict(runner.keep_tables)}, told=(*drafted.told, told))
 
 

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fix",
         action="store_true",
-        help="The change mends something, whatever its messages say: note it if no project was red before it and is green now.",
+        help="Treat every commit of the change as a fix: name those that turn no project from red to green.",
     )
     options.add_gate_options(parser)
 

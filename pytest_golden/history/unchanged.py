@@ -1,4 +1,4 @@
-"""Which projects are unchanged since a ref, and why each of the others has to run.
+"""Find the projects that are unchanged since a ref, and say why each of the others has to run.
 
 A few questions to git and the store serve all projects together. A project runs unless it is known to be unchanged.
 """
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     Hide = Callable[[dict[str, Any]], dict[str, Any] | None]
 
 _FOR_PEOPLE = frozenset({"title", "description"})
-# Git runs once for each of these runs. Projects that passed in others run again, and share one run from then on.
+# Git is called once for each of these runs. Projects that passed in other runs run again, and then share one run.
 _MOST_RUNS = 20
-# A change of more files reaches most of a project anyway.
+# More changed files affect most of a project anyway.
 _MOST_NARROWING = 100
 _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Selection(Shape):
-    """The projects that are left out as unchanged since `ref`; `why` says of each other one why it runs.
+    """The projects that are left out as unchanged since `ref`. `why` says for each other project why it runs.
 
-    `narrowed` are those of which only what comes after these changed files has to run; the paths are relative to the folder of
-    the pipeline's file. `commit` is where this branch left the ref, None outside git. `forewarnings` are lines of what these changes broke before.
+    `narrowed` are the projects of which only the part that depends on these changed files has to run; the paths are relative to the folder
+    of the pipeline's file. `commit` is where this branch left the ref, None outside git. `forewarnings` say what such changes broke before.
     """
 
     ref: str
@@ -76,9 +76,9 @@ class Selection(Shape):
 class Question:
     """The question for `select_changed`.
 
-    `hide` removes from plain values what the store does not keep. `products` are files that this session itself writes,
-    `judging` those that take part in the judgement of every project, such as a conftest. `reads`: the files that the last
-    run of a project read count as its inputs. `narrows`: a project may run in part.
+    `hide` removes secrets from plain values, as the store does. `products` are files that this session itself writes. `judging` are files
+    that can affect the judgement of every project, such as a conftest. `reads`: the files that the last run of a project read count as its
+    inputs. `narrows`: a project may run in part.
     """
 
     ref: str
@@ -91,7 +91,7 @@ class Question:
 
 
 def select_changed(question: Question, store: Store | None) -> Selection:
-    """Return which projects need not run. A project that is not known well enough runs.
+    """Return which projects need not run. A project runs if too little is known about it.
 
     Raises:
         SettingsError: the ref is unknown; the message says what to fetch.
@@ -150,7 +150,7 @@ def select_changed(question: Question, store: Store | None) -> Selection:
 
 
 def _tell_narrowed(files: Sequence[str]) -> str:
-    return f"only what comes after {name_some([*map(show_path, files)], _MOST_NAMED)} has to run"
+    return f"only the part that depends on {name_some([*map(show_path, files)], _MOST_NAMED)} has to run"
 
 
 def _run_all(question: Question, commit: str | None, why: str) -> Selection:
@@ -183,7 +183,7 @@ def _compare_manifests(question: Question, tree: Tree) -> tuple[str | None, Mapp
 
 
 def _part_judging(question: Question, tree: Tree) -> tuple[list[Path], tuple[Path, ...]]:
-    """Divide the files that may judge every project into those that git holds and those that it ignores, such as generated ones."""
+    """Split the files that can judge every project into those that git tracks and those that it ignores, such as generated ones."""
     finder = PlaceFinder(question.manifest, tree.root)
     held: list[Path] = []
     ignored: list[Path] = []
@@ -208,14 +208,18 @@ def _read_past(store: Store | None, question: Question) -> Mapping[str, LastResu
 
 
 def _once_a_run(compare: Callable[[LastResult], PathIndex | str]) -> Callable[[LastResult], PathIndex | str]:
-    """Return a function that compares with each run once, and with no more than some."""
+    """Return a function that compares with each recorded run once, and with a limited number of runs."""
     known: dict[int, PathIndex | str] = {}
 
     def find(last: LastResult) -> PathIndex | str:
         key = id(last.checkout)
         if key not in known:
             is_more = len(known) >= _MOST_RUNS
-            known[key] = "its last pass is one of too many runs to compare with" if is_more else compare(last)
+            known[key] = (
+                "the last passes of the projects are from too many runs to compare with all"
+                if is_more
+                else compare(last)
+            )
         return known[key]
 
     return find
@@ -231,22 +235,22 @@ def _find_files_since(root: Path, then: Checkout, now: Checkout) -> PathIndex | 
     try:
         paths = list_changed_files(root, then, now)
     except GoldenError as error:
-        return f"what changed since it passed is not known: {error}"
+        return f"the changes since its last pass are not known: {error}"
     marked = next((path for path in paths if MARK in path), None)
     return f"{marked} changed since it passed, whose name is hidden" if marked else PathIndex(paths)
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What a project is compared with, beside the files.
+    """The present state that a project's last pass is compared with, apart from its files.
 
-    `base_entries` are the projects as the manifest at the base declares them, None where it is the same manifest.
-    `since_pass` returns the files that differ from those of a run, `gone_since` those that git ignored and that are gone,
-    or why that is not known. `hide` removes from a declaration what the store does not keep. Files that `claims` leave
+    `base_entries` are the projects as declared in the manifest at the base; None if the manifest is the same.
+    `since_pass` returns the files that differ from those of a run. `gone_since` returns the ignored files that were deleted since, or
+    why that is not known. `hide` removes secrets from a declaration, as the store does. Files that `claims` leave
     unclaimed may be an input of any project that declares no `depends_on`; `ignored` are those of them that git ignores.
-    `ignored_judging` are ignored files that may judge every project, whatever it declares. `where` are this machine and
-    workspace, as the store has them. `no_reads` are files that are no input of a project that reads them; None if it does
-    not matter what was read. `list_held` returns what a commit holds; None if git does not know it.
+    `ignored_judging` are ignored files that can judge every project, whatever it declares. `where` are this machine and
+    workspace, as the store has them. `no_reads` are files that are no input of a project that reads them; None if the reads do not
+    matter. `list_held` returns the files of a commit; None if git does not know it.
     """
 
     base_entries: Mapping[str, GoldenProjectConfig] | None
@@ -270,7 +274,7 @@ def find_reason(
     last: LastResult | None,
     is_set_aside: Callable[[str], bool] | None = None,
 ) -> str | None:
-    """Say why a project has to run; None if it passed and nothing that it depends on has changed, but what is set aside."""
+    """Say why a project has to run; None if it passed and no input has changed, apart from those set aside."""
     unread = _find_unread(places, tree, present, last)
     if is_set_aside is not None:
         unread = _either(unread, is_set_aside)
@@ -296,9 +300,9 @@ def find_narrowed(
     last: LastResult | None,
     manifest: Manifest,
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Return why all of a project has to run, and the changed files to which its runner could narrow the run but for that.
+    """Return why the whole project has to run, and the changed files to which its runner could narrow the run otherwise.
 
-    They are relative to the folder of the pipeline's file. A baseline that was accepted anew is one of them, relative to the
+    The paths are relative to the folder of the pipeline's file. A newly accepted baseline is one of them, relative to the
     project's baselines: `dbt/orders.parquet`.
     """
     is_node = find_narrowing(project, manifest.workspace_root)
@@ -325,7 +329,7 @@ def find_narrowed(
 def _find_unread(
     places: InputPlaces, tree: Tree, present: Present, last: LastResult | None
 ) -> Callable[[str], bool] | None:
-    """Return what tells whether a changed file of the project's own folder is none that it reads; None if nothing tells that."""
+    """Return a function that tells whether the project does not read a changed file of its own folder; None if that is not known."""
     if present.no_reads is None or last is None or last.reads_inside is None or last.checkout.commit is None:
         return None
     if places.folder is None or last.checkout.dirty_files is None:
@@ -343,7 +347,7 @@ def _find_unread(
 
 
 def spread(reasons: Mapping[str, str | None], projects: Iterable[GoldenProjectConfig]) -> dict[str, str]:
-    """Return why each project runs. If one runs, those that need it and those that it needs run too.
+    """Return why each project runs. If one runs, the projects that need it and the projects that it needs run too.
 
     `projects` are in declaration order, in which no project needs a later one.
     """
@@ -388,7 +392,7 @@ def _find_changed_input(
 
 
 def _find(places: InputPlaces, index: PathIndex, unseen: str | None = None) -> str | None:
-    """Return a path of an index that is at or below a place of a project, or named by a pattern; the place `unseen` does not count."""
+    """Return a path of an index that is at or below a place of a project, or that a pattern names. The place `unseen` does not count."""
     for place in places.places:
         found = index.find(place) if place != unseen else None
         if found is not None:
@@ -398,9 +402,9 @@ def _find(places: InputPlaces, index: PathIndex, unseen: str | None = None) -> s
 
 def _find_doubt(places: InputPlaces, tree: Tree) -> str | None:
     if places.doubt is not None:
-        return f"{show_path(places.doubt)} is outside git, so nobody knows whether it changed"
+        return f"{show_path(places.doubt)} is outside git, so it may have changed"
     for index, told in (
-        (tree.environments, "nobody knows the versions in {}, which no venv: names"),
+        (tree.environments, "the versions in {} are not known, because no venv: names it"),
         (tree.submodules, "{} is a submodule"),
         (tree.unwatched, "git does not watch {}"),
     ):
@@ -411,7 +415,7 @@ def _find_doubt(places: InputPlaces, tree: Tree) -> str | None:
 
 
 def _find_ignored(places: InputPlaces, tree: Tree, present: Present, last: LastResult | None) -> str | None:
-    """Say which of its inputs git ignores, if it is newer than its last run here. An older one is the same as then."""
+    """Name an input that git ignores and that is newer than the last run here. Older ones have not changed since."""
     seen = [place for place in places.places if place != places.unseen]
     named = [path for pattern in places.patterns for path in tree.ignored.list_named(pattern)]
     inside = dict.fromkeys([*(path for place in seen for path in tree.ignored.list_below(place)), *named])
@@ -424,10 +428,10 @@ def _find_ignored(places: InputPlaces, tree: Tree, present: Present, last: LastR
             return None
         told = "which is newer than its last pass"
         if Path(tree.root, newer).is_symlink():
-            told = "a symlink, so nobody knows whether what it leads to changed"
+            told = "a symlink, so its target may have changed"
         return f"git ignores {show_path(newer)}, {told}"
     found = found or next(iter(inside), None)
-    return None if found is None else f"git ignores {show_path(found)}, so nobody knows whether it changed"
+    return None if found is None else f"git ignores {show_path(found)}, so it may have changed"
 
 
 def _find_leaving_link(places: InputPlaces, tree: Tree) -> str | None:
@@ -450,7 +454,7 @@ def _find_leaving_link(places: InputPlaces, tree: Tree) -> str | None:
 
 def _find_variable(project: GoldenProjectConfig) -> str | None:
     name = next((name for name in project.pass_env if os.environ.get(name)), None)
-    return None if name is None else f"it is given {name}, and no value of that is kept to compare"
+    return None if name is None else f"it gets the variable {name}, whose value is not stored"
 
 
 def _find_in_past(
@@ -485,7 +489,7 @@ def _find_in_past(
 
 
 def _find_moment(present: Present, last: LastResult) -> int:
-    """Return when the last run began; 0 if it ran elsewhere, since times say nothing about files of another machine."""
+    """Return when the last run began; 0 if it ran elsewhere, because times of another machine say nothing about files here."""
     return last.started_at if last.where == present.where else 0
 
 
@@ -496,7 +500,7 @@ def _find_gone(places: InputPlaces, present: Present, last: LastResult) -> str |
     told = ", which git ignored, is gone since it passed"
     found = _find_changed_input(places, gone, present.claims, told, places.unseen)
     if found is None and last.ignored is not None and not last.ignored.is_all and not places.patterns:
-        return "git ignored too many files when it passed to note them all, and it has no depends_on"
+        return "git ignored too many files to record at its last pass, and it has no depends_on"
     return found
 
 
@@ -507,7 +511,7 @@ def _find_changed_read(tree: Tree, since: PathIndex, present: Present, last: Las
 
 
 def _find_newer_log(places: InputPlaces, tree: Tree, present: Present, last: LastResult) -> str | None:
-    """Say which of a project's own logs changed. Tools write most of them, but a pipeline may read one."""
+    """Name one of the project's own logs that changed. Tools write most logs, but a pipeline may read one."""
     moment = _find_moment(present, last)
     seen = (place for place in places.places if place != places.unseen)
     newer = next(filter(None, (tree.find_newer_log(place, moment) for place in seen)), None) or next(

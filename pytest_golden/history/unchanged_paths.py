@@ -1,7 +1,7 @@
-"""Which paths may be a project's inputs: indexed, named by patterns or links, and those that no project claims.
+"""Decide which paths may be inputs of a project: indexes of paths, patterns and links, and the files that no project claims.
 
-Paths are relative to the checkout's root, with slashes; one that ends with a slash stands for all that is below it. Only
-names are looked at, never contents.
+Paths are relative to the checkout's root, with slashes. A path that ends with a slash stands for everything below it. Only
+names are examined, never contents.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PASSED_OVER = _FOREIGN | CACHE_FOLDERS | WITHHELD_FOLDERS
 _WILDCARD = re.compile(r"[*?\[]")
 # Linux follows no more.
 _MOST_LINKS = 40
-# Tools go up from where they run until they find one of these.
+# Tools search for these files in the folders above.
 _CONFIGS = (
     *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", "pytest.toml", "conftest.py", ".env"),
     *("dbt_project.yml", "profiles.yml", "packages.yml", "dependencies.yml", "package-lock.yml", "selectors.yml"),
@@ -52,7 +52,7 @@ _TESTS = re.compile(r"(?:.*/)?(?:tests?/.*|test_[^/]*\.py|tests?\.py|[^/]*_test\
 
 
 class PathIndex:
-    """Paths by all folders above them, so that each lookup is one step however many paths there are."""
+    """An index of paths by all folders above them. A lookup takes one step, whatever the number of paths."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = tuple(paths)
@@ -100,9 +100,9 @@ def find_beginning(pattern: str) -> str:
 
 
 def list_links(path: str) -> tuple[str, ...]:
-    """Return the symlinks on an absolute path, each at its real path, including one that it ends with.
+    """Return the symlinks on an absolute path, each at its real path, including a link at its end.
 
-    If one of them is pointed elsewhere, what is read changes although no file has changed.
+    If one of them gets another target, the content behind the path changes although no file has changed.
     """
     if os.path.realpath(path) == os.path.normpath(path):
         return ()
@@ -124,9 +124,9 @@ def list_links(path: str) -> tuple[str, ...]:
 
 
 def leads_through(pattern: str, link: str, find_target: Callable[[str], str], root: str) -> bool:
-    """Tell whether a pattern's wildcards may lead over a symlink to files that it does not name where they really lie.
+    """Tell whether a pattern's wildcards may match a symlink whose target the pattern does not name.
 
-    Both are relative to `root`, the absolute path of the checkout; `find_target` returns the absolute path that a link leads to.
+    Both are relative to `root`, the absolute path of the checkout. `find_target` returns the absolute target of a link.
     """
     parts = pattern.split("/")
     for number in range(1, len(parts)):
@@ -134,7 +134,7 @@ def leads_through(pattern: str, link: str, find_target: Callable[[str], str], ro
         if not _WILDCARD.search(beginning) or not is_named(link, beginning):
             continue
         if parts[number - 1] == "**":
-            # It names the same files at their own place too.
+            # It also names the same files at their real location.
             home = f"{root}/{find_beginning(pattern)}".rstrip("/")
             return not f"{find_target(link)}/".startswith(f"{home}/")
         if number == link.count("/") + 1:
@@ -151,10 +151,10 @@ def _read_link(place: str) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class InputPlaces:
-    """Files and folders, and patterns of more, relative to the checkout's root; `doubt` names what lies outside it.
+    """The files, folders and patterns that are inputs of a project, relative to the checkout's root. `doubt` names one outside it.
 
-    `folder` is the project's own. `configs` are where tools look for their settings in the folders above it, `links` the
-    symlinks that lead to all of these. `unseen` is its own folder, if it sees nothing there that git ignores.
+    `folder` is the project's own. `configs` are the places above it where tools look for their settings. `links` are the
+    symlinks that lead to any of these. `unseen` is its own folder, if it does not see the files that git ignores there.
     """
 
     places: tuple[str, ...]
@@ -167,9 +167,9 @@ class InputPlaces:
 
 
 class PlaceFinder:
-    """Finds the places of a manifest's projects in the checkout with this root, a real path.
+    """Finds the input places of a manifest's projects in the checkout with this root, a real path.
 
-    `judging` are files that take part in the judgement of every project.
+    `judging` are files that can affect the judgement of every project.
     """
 
     def __init__(self, manifest: Manifest, root: Path, judging: Iterable[Path] = ()) -> None:
@@ -207,12 +207,12 @@ class PlaceFinder:
         )
 
     def list_kept(self) -> tuple[str, ...]:
-        """Return the manifest and the folder of all baselines: what concerns a project in them is compared by itself."""
+        """Return the manifest and the folder of all baselines. Their parts are compared project by project."""
         kept = (self._baselines, *([] if self._manifest is None else [self._manifest]))
         return tuple(place for place in map(self.relate, kept) if place)
 
     def relate(self, path: str) -> str | None:
-        """Return a real path relative to the checkout's root, itself as nothing; None for one outside it."""
+        """Return a real path relative to the checkout's root, empty for the root itself; None for a path outside it."""
         if path == self._root:
             return ""
         prefix = f"{self._root.rstrip(os.sep)}{os.sep}"
@@ -232,7 +232,7 @@ class PlaceFinder:
                 yield named
 
     def _follow_pattern(self, pattern: str) -> str | None:
-        """Return the pattern where its files really lie, if its beginning leads over a symlink."""
+        """Return the pattern at the real location of its files, if its beginning contains a symlink."""
         beginning = find_beginning(pattern)
         named = self._join(beginning)
         real = os.path.realpath(named)
@@ -249,11 +249,11 @@ class PlaceFinder:
 
 
 def _list_words(project: GoldenProjectConfig) -> Iterator[str]:
-    """Return the words of all commands and set variables that may name a file, also behind an option's equals sign."""
+    """Return the words of all commands and set variables that may name a file, also after the equals sign of an option."""
     commands: Sequence[Sequence[str]] = [*project.before, *project.after, project.command or ()]
     # Such as PYTHONPATH.
     values = [entry for value in project.set_env.values() for entry in value.split(os.pathsep)]
-    # A program that is named by its whole path is left out: installed programs are compared by their versions.
+    # A program with its full path is left out: installed programs are compared by their versions.
     words = [command[1:] if command and os.path.isabs(command[0]) else command for command in commands]  # noqa: PTH117 - text
     for word in [*values, *project.args, *chain.from_iterable(words)]:
         yield word
@@ -275,12 +275,12 @@ def _exists(path: str) -> bool:
 
 
 class Claims:
-    """What all projects of a manifest claim together. Any project without `depends_on` may read unclaimed files.
+    """The files that the projects of a manifest claim. A project without `depends_on` may read any unclaimed file.
 
-    A pipeline sees the whole workspace. A file in the folder of another project, or one that a `depends_on` names, is
-    claimed; a file for people only, such as documentation, is read by nobody.
+    A pipeline sees the whole workspace. A file is claimed if it is in the folder of another project, or if a `depends_on`
+    names it. No project reads a file that is only for people, such as documentation.
 
-    `kept` are further places that are nobody's input, such as the manifest, which is compared by its entries.
+    `kept` are further places that are no project's input, such as the manifest, whose entries are compared instead.
     """
 
     def __init__(self, everyone: Collection[InputPlaces], kept: Iterable[str] = ()) -> None:
@@ -314,10 +314,10 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class OwnReads:
-    """What is known of the files in a project's own folder by those that its last pass opened.
+    """What the files that a project's last pass opened say about its own folder.
 
-    `held` are the files that the commit held then, without symlinks: of these the file that they lead to is recorded. Files at
-    or below `others`, or named by `patterns`, count whatever was read.
+    `held` are the files of that commit, without symlinks, whose targets are recorded instead. Files at
+    or below `others`, or named by `patterns`, count whether they were read or not.
     """
 
     folder: str
@@ -327,9 +327,9 @@ class OwnReads:
     patterns: tuple[str, ...] = ()
 
     def is_unread(self, path: str) -> bool:
-        """Tell whether a changed file is none that the project reads.
+        """Tell whether the project does not read a changed file.
 
-        A file that was there and was not opened is none. A new one is none if others of its kind in its folder were there, and
+        It does not read a file that existed and was not opened. It does not read a new file if similar files existed in the same folder and
         none of them was opened: a pipeline that looks for such files would have opened them.
         """
         if path.endswith("/") or (self.folder and not path.startswith(f"{self.folder}/")):
@@ -344,7 +344,7 @@ class OwnReads:
         return any(_kind_of(one) == kind for one in self.held) and all(_kind_of(one) != kind for one in self.reads)
 
     def _is_unwatched(self, path: str) -> bool:
-        """Tell whether nothing is recorded where a file lies: in a cache or an environment, even if git tracks it."""
+        """Tell whether reads of a file are never recorded, because it is in a cache or an environment, even if git tracks it."""
         is_in_environment = any(f"{folder}/{VENV_MARK}" in self.held for folder in list_above(path))
         # For a compiled module its source is recorded.
         return is_in_environment or path.endswith(".pyc") or not UNWATCHED_FOLDERS.isdisjoint(path.split("/")[:-1])
@@ -362,7 +362,7 @@ def _kind_of(path: str) -> tuple[str, str]:
 
 
 def leave_out(index: PathIndex, is_left_out: Callable[[str], bool] | None) -> PathIndex:
-    """Return the paths without some."""
+    """Return the paths without some of them."""
     if is_left_out is None:
         return index
     kept = [path for path in index.paths if not is_left_out(path)]
@@ -370,29 +370,29 @@ def leave_out(index: PathIndex, is_left_out: Callable[[str], bool] | None) -> Pa
 
 
 def is_passed_over(path: str) -> bool:
-    """Tell whether a file lies where tools keep what they build, cache or log."""
+    """Tell whether a file is in a folder where tools keep build products, caches or logs."""
     return any(part.startswith(".") or part in PASSED_OVER or part == "logs" for part in path.split("/"))
 
 
 def is_of_pipelines(path: str) -> bool:
-    """Tell whether a tracked file may be a part of a pipeline: it is not for people, no test, no baseline, and not hidden."""
+    """Tell whether a tracked file can belong to a pipeline: it is not documentation, a test, a baseline, or hidden."""
     folders = path.split("/")
     is_aside = any(part.startswith(".") for part in folders) or BASELINES_FOLDER in folders[:-1]
     return not (is_aside or is_for_people(path) or is_test(path))
 
 
 def is_for_people(path: str) -> bool:
-    """Tell whether a file of a checkout is for people only, such as documentation, so that no pipeline reads it."""
+    """Tell whether a file of a checkout is only for people, such as documentation. No pipeline reads it."""
     return _FOR_PEOPLE.fullmatch(path) is not None
 
 
 def is_test(path: str) -> bool:
-    """Tell by its name whether a file is one of the tests of a repository."""
+    """Tell by its name whether a file is a test."""
     return _TESTS.fullmatch(path) is not None
 
 
 def list_above(path: str) -> Iterator[str]:
-    """Return the folders that hold a path, the root's place last."""
+    """Return the folders above a path; the root comes last."""
     place = path.rstrip("/")
     while place:
         place = place.rpartition("/")[0]

@@ -220,7 +220,7 @@ class ReviewJournal(Arguments):
 
 
 class GetEntry(Arguments):
-    """Get one entry of the journal, of any agent: why it stands as it does, what was expected of it, what was heard, its history."""
+    """Get one entry of the journal, of any agent: the reasons of its assessment, its expectations, its signals, and its history."""
 
     entry_id: str = Field(description="The id of the entry.")
 

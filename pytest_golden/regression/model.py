@@ -218,7 +218,8 @@ class GoldenProjectResult(Shape):
         metadata=form(about="null unless --golden-update made this run the new baseline, of its duration too."),
     )
     narrowed_to: tuple[str, ...] = field(
-        default=(), metadata=form(about="The changed files, if --golden-changed ran only what comes after them.")
+        default=(),
+        metadata=form(about="The changed files, if --golden-changed ran only the part that depends on them."),
     )
     left_out: tuple[str, ...] = field(default=(), metadata=form(about="The outputs that a narrowed run left out."))
     unwatched: tuple[str, ...] = field(

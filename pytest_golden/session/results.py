@@ -351,7 +351,7 @@ class FloorCheck:
         is_excused = self._holds_since_base()
         for result in self._recorder.results:
             if result.is_narrowed and not is_excused:
-                reasons[result.name] = "only what comes after its changed files was run"
+                reasons[result.name] = "only the part that depends on its changed files ran"
             if result.status is not ResultStatus.SKIPPED or result.is_regression:
                 continue
             if not (is_excused and result.is_left_out_as_unchanged):

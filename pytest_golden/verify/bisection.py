@@ -1,4 +1,4 @@
-"""Search past commits for the one that broke a project. What is asked of each commit is the same (see `past_commits.py`)."""
+"""Search past commits for the one that broke a project. Every commit is judged by the same floor (see `past_commits.py`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FORMAT = "%H%x00%P%x00%an%x00%aI%x00%s"
 
 
 class Standing(StrEnum):
-    """How a project stands at a commit: it passes, it fails as at the end, or the commit tells nothing about that failure."""
+    """The status of a project at a commit: it passes, it fails as at the bad end, or the commit says nothing about that failure."""
 
     GOOD = "good"
     BAD = "bad"
@@ -39,7 +39,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Look(Shape):
-    """One commit that was looked at; `reason` is why it is bad or tells nothing. `is_recorded`: it was not run for this."""
+    """One commit that was examined. `reason` says why it is bad or skipped. `is_recorded`: the result is from an earlier gate run."""
 
     commit: str
     standing: Standing
@@ -49,7 +49,7 @@ class Look(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Culprit(Shape):
-    """A commit that may have broken the project. `files` are those that it changed against its first parent."""
+    """A commit that may have broken the project. `files` are the files that it changed compared with its first parent."""
 
     commit: str
     author: str
@@ -61,10 +61,10 @@ class Culprit(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Bisection(VersionedShape):
-    """What was found: the commits that can have broken a project, one if it is clear which.
+    """The result of a search: the commits that can have broken a project; only one if it is clear which.
 
-    `good` is the last commit known to pass and `bad` the first one known to fail; how often each passed and failed stands beside.
-    `p_value` is how likely the failure is chance, None where it needs no test. `gaps` are what the worktrees lacked.
+    `good` is the last commit known to pass, `bad` the first one known to fail. The counts say how often each passed and failed.
+    `p_value` is the probability that the failure is random, None if no test is needed. `gaps` lists what was missing in the worktrees.
     """
 
     project: str
@@ -100,12 +100,12 @@ class Bisector:
 
     Args:
         past: runs the project.
-        project: what broke.
-        known: standings that an earlier search has found, by commit; it grows.
-        recorded: results of recorded runs that asked the same, by commit: they are looked at before anything is run.
-        keep: is called after each run, so that an interrupted search can go on.
-        say: tells a person what was looked at.
-        repeat: how often the project is run at most at either end.
+        project: the broken project.
+        known: the standings that an earlier search found, by commit; new ones are added.
+        recorded: results of recorded runs with the same floor, by commit. They are used before anything runs.
+        keep: is called after each run, so that an interrupted search can continue.
+        say: receives messages about the progress.
+        repeat: the maximum number of runs at each end.
     """
 
     def __init__(
@@ -128,17 +128,17 @@ class Bisector:
         self._repeat = repeat
         self._results: dict[str, GoldenProjectResult] = {}
         self._looks: dict[str, Look] = {}
-        # Of the bad end, known when it has been run.
+        # Of the bad end; known after its run.
         self._failure: comparison.Failure | None = None
         self._reason = ""
 
     def find(self, bad: str, good: str | None, *, hint: str | None = None, since: str | None = None) -> Bisection:
-        """Find the commit after `good` up to `bad` that broke the project.
+        """Find the commit after `good`, up to `bad`, that broke the project.
 
-        Without `good`, commits ever further back are tried, `hint` first if it is one of them: the commit of a recorded pass.
+        Without `good`, try commits further and further back; `hint`, the commit of a recorded pass, first if it is one of them.
 
         Raises:
-            GoldenError: the project does not fail at `bad`, it fails at `good` too, or no commit passes.
+            GoldenError: the project does not fail at `bad`, it also fails at `good`, or no commit passes.
         """
         self._begin(bad)
         commits = list_first_parents(self._past.manifest.parent, bad, good, since)
@@ -146,7 +146,7 @@ class Bisector:
             found = self._search(commits, good, hint)
             is_certain = self._confirm(found)
         except GoldenError:
-            # What was recorded elsewhere may have led nowhere.
+            # Recorded results may have led to a dead end.
             if not self._forget_recorded():
                 raise
             is_certain = False
@@ -167,7 +167,7 @@ class Bisector:
         return found
 
     def _confirm(self, found: _Range) -> bool:
-        """Run the two ends that were only recorded. If one stands otherwise here, forget all that was recorded."""
+        """Run the two ends if their results were only recorded. If one of them now differs, discard all recorded results."""
         for commit in (found.good, found.commits[-1]):
             recorded = self._looks[commit]
             if recorded.is_recorded:
@@ -180,7 +180,7 @@ class Bisector:
         return True
 
     def _forget_recorded(self) -> bool:
-        """Forget all that was recorded, and tell whether any of it was used."""
+        """Discard all recorded results, and tell whether any of them was used."""
         used = [one.commit for one in self._looks.values() if one.is_recorded]
         self._recorded.clear()
         for looks in (self._looks, self._known):
@@ -189,7 +189,7 @@ class Bisector:
         return bool(used)
 
     def _begin(self, bad: str) -> None:
-        """Run the project at the bad end: every other failure is compared with this one."""
+        """Run the project at the bad end. All other failures are compared with this one."""
         result = self._results[bad] = self._past.run(bad, self._project.name)
         if result.status is ResultStatus.PASSED:
             raise GoldenError(
@@ -202,7 +202,7 @@ class Bisector:
         self._note(Look(bad, Standing.BAD, self._reason))
 
     def _reach_back(self, commits: Sequence[str], hint: str | None) -> _Range:
-        """Look ever further back until the project passes, twice as far each time."""
+        """Go back, twice as far each time, until the project passes."""
         positions = deque([commits.index(hint)] if hint in commits[:-1] else [])
         steps = 1
         while steps < len(commits):
@@ -230,7 +230,7 @@ class Bisector:
         )
 
     def _halve(self, searched: _Range) -> _Range:
-        """Return the range between the last good and the first bad commit; more than one commit if some tell nothing."""
+        """Return the range between the last good and the first bad commit; several commits if some were skipped."""
         good, commits = searched
         low, high = -1, len(commits) - 1
         while True:
@@ -249,7 +249,7 @@ class Bisector:
         return commit in self._looks and self._looks[commit].standing is Standing.SKIPPED
 
     def _open_merge(self, commit: str) -> _Range | None:
-        """Return the commits that a merge brought in, if the project passed where they began and fails as the last one of them."""
+        """Return the commits that a merge brought in, if the project passes where they began and fails at the last one of them."""
         folder = self._past.manifest.parent
         parents = _ask(folder, "rev-parse", f"{commit}^@").split()
         if len(parents) < 2 or self._look(parents[1]).standing is not Standing.BAD:
@@ -262,11 +262,11 @@ class Bisector:
     def _look(self, commit: str, *, left: int = 0) -> Look:
         if commit not in self._looks:
             look = self._known.get(commit)
-            # An earlier search may have looked for another failure.
+            # An earlier search may have searched for another failure.
             if look is None or (look.standing is Standing.BAD and look.reason != self._reason):
                 result = self._recorded.get(commit)
                 look = None if result is None else self._tell_standing(commit, result, is_recorded=True)
-                # One that failed otherwise where it was recorded may tell something here.
+                # A commit whose recorded failure differs may fail as expected here.
                 look = self._judge(commit) if look is None or look.standing is Standing.SKIPPED else look
             self._note(look, left)
         return self._looks[commit]
@@ -288,7 +288,7 @@ class Bisector:
         return Look(commit, Standing.BAD, _tell(result), is_recorded)
 
     def _fails_alike(self, failure: comparison.Failure | None) -> bool:
-        """Tell whether a failure has a reason of the bad end's. An output that differs otherwise is the same output, and red."""
+        """Tell whether a failure shares a reason with the bad end. The same output with another difference is the same reason."""
         if failure is None or self._failure is None:
             return False
         shared = failure.reasons.keys() & self._failure.reasons.keys()
@@ -325,7 +325,7 @@ class Bisector:
         )
 
     def _repeat_ends(self, good: str, bad: str) -> ProjectRuns:
-        """Run the project again at the last good and the first bad commit, until it is certain that chance is not the cause."""
+        """Run the project again at the last good and the first bad commit, until chance is ruled out or confirmed."""
         name = self._project.name
         base, head = self._get_result(good), self._get_result(bad)
         runs = ProjectRuns(
@@ -344,10 +344,10 @@ class Bisector:
 
 
 def list_first_parents(folder: Path, bad: str, good: str | None, since: str | None = None) -> tuple[str, ...]:
-    """List the commits up to a bad one by first parents, oldest first: those after a good one, or all.
+    """List the commits up to a bad one by first parents, oldest first: all, or only those after a good one.
 
     Raises:
-        GoldenError: the good one is no ancestor of the bad one.
+        GoldenError: the good commit is not an ancestor of the bad one.
     """
     if good is not None:
         fork = git.run_git(folder, "merge-base", "--is-ancestor", good, bad)
@@ -356,13 +356,13 @@ def list_first_parents(folder: Path, bad: str, good: str | None, since: str | No
     limits = [] if good is None else [f"^{good}"]
     limits += [] if since is None else [f"--since={since}"]
     told = _ask(folder, "rev-list", "--first-parent", "--reverse", f"--max-count={_MOST_COMMITS}", bad, *limits)
-    # git's --since leaves out a bad commit that is older.
+    # git's --since leaves out the bad commit if that is older.
     commits = tuple(told.split())
     return commits if commits[-1:] == (bad,) else (*commits, bad)
 
 
 def read_culprit(folder: Path, commit: str) -> Culprit:
-    """Read what git knows of a commit."""
+    """Read a commit's facts from git."""
     told = _ask(folder, "show", "--no-patch", f"--format={_FORMAT}", commit).rstrip("\n")
     full, parents, author, authored_at, subject = told.split("\0")
     against = f"{commit}^1" if parents else _ask(folder, "hash-object", "-t", "tree", os.devnull).strip()

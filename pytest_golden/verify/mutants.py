@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from random import Random
 
-#: Larger files are left alone, of code those above a quarter of it.
+#: Larger files are not changed; for code, the limit is a quarter of this.
 MOST_BYTES = 1 << 20
 _MOST_OF_CODE, _MOST_EDITS = MOST_BYTES // 4, 1_000
 _COMPARISONS = {"<=": "<", ">=": ">", "<>": "=", "!=": "==", "==": "!=", "<": "<=", ">": ">="}
@@ -58,7 +58,7 @@ _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SQL_LIKE = re.compile(r"(?is)\bselect\b.*\bfrom\b")
-# What is said to people.
+# Text for people.
 _PROSE = frozenset({"description", "title", "name", "doc", "docs", "comment", "label", "owner"})
 _MOST_COLUMNS, _MOST_SHOWN = 6, 60
 _SUFFIXES = {".py": "python", ".sql": "sql", ".yaml": "yaml", ".yml": "yaml", ".csv": "csv", ".tsv": "csv",
@@ -68,9 +68,10 @@ _DATA, _PARQUET = frozenset({"csv", "json", "jsonl"}), ".parquet"
 
 @dataclass(frozen=True, slots=True)
 class Mutant(Shape):
-    """One edit of one file: `kind` names what is wrong, `line` is where it is (of JSON and Parquet the number of the record), `before` and `after` are the place in a few words.
+    """One edit of one file.
 
-    `id` is the same for the same edit of the same content.
+    `kind` names the mistake. `line` is its line, or the number of the record in JSON and Parquet. `before` and `after` describe the place in
+    a few words. `id` is the same for the same edit of the same content.
     """
 
     id: str
@@ -95,12 +96,12 @@ class Edit(NamedTuple):
 
 
 def is_mutable(path: str) -> bool:
-    """Tell whether a file is of a kind that is understood here."""
+    """Tell whether mutants can be made of this kind of file."""
     return path.endswith((*_SUFFIXES, _PARQUET))
 
 
 def make_mutants(path: str, content: bytes, random: Random) -> list[Change]:
-    """Return mutants of a file in the order of their places, at most 1,000; none of what cannot be read."""
+    """Return at most 1,000 mutants of a file, in the order of their places; none if the file cannot be read."""
     digest = hashlib.sha256(content).hexdigest()
     if path.endswith(_PARQUET) and len(content) <= MOST_BYTES:
         from pytest_golden.verify.parquet_mutants import mutate_parquet
@@ -132,7 +133,7 @@ def make_mutants(path: str, content: bytes, random: Random) -> list[Change]:
 
 
 def order_by_telling(mutants: Iterable[Change], random: Random) -> list[Change]:
-    """Put one of each kind in each file first, then a second one, and so on: a short run sees something of everything."""
+    """Put one mutant of each kind in each file first, then a second one, and so on, so that a short run covers everything."""
     groups: dict[tuple[str, str], list[Change]] = {}
     for one in mutants:
         groups.setdefault((one[0].kind, one[0].path), []).append(one)
@@ -166,7 +167,7 @@ def _describe(text: str, edit: Edit) -> tuple[str, str, str]:
 
 
 def _shorten(text: str, offset: int = 0) -> str:
-    """Return a part of a line. Secrets are redacted before it is cut: half a secret would not be recognised."""
+    """Return a part of a line. Secrets are redacted before it is cut, because half a secret would not be recognized."""
     return " ".join(redact(text)[offset:].split())[: 2 * _MOST_SHOWN]
 
 
@@ -254,7 +255,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _swap(text: str, start: int, end: int, table: Mapping[str, str], kind: str) -> Iterator[Edit]:
-    """Yield the exchange of the operator that stands between two operands."""
+    """Yield the edit that exchanges the operator between two operands."""
     between = re.sub(r"#[^\n]*", lambda found: " " * len(found[0]), text[start:end])
     for old in sorted(table, key=len, reverse=True):
         at = between.find(old)
@@ -271,7 +272,7 @@ def _move_number(text: str, start: int, end: int) -> Iterator[Edit]:
 
 
 def _edit_sql(text: str, start: int = 0, end: int | None = None) -> Iterator[Edit]:
-    """Yield the edits of a query, or of one inside another text, if sqlglot is installed; what a template makes is left alone."""
+    """Yield the edits of a query, or of a query inside another text, if sqlglot is installed. Parts made by a template stay unchanged."""
     try:
         from sqlglot import Tokenizer, TokenType
         from sqlglot.errors import SqlglotError
@@ -361,7 +362,7 @@ def _edit_yaml_scalar(text: str, node: Any, start: int, end: int) -> Iterator[Ed
 
 
 def _mutate_rows(text: str, delimiter: str, random: Random) -> Iterator[tuple[int, tuple[str, str, str], str]]:
-    """Yield the wrong forms of a table: the row, what was done, and the new text."""
+    """Yield the wrong variants of a table: the row, the change, and the new text."""
     rows = _read_table(text, delimiter)
     if len(rows) < 2:
         return
@@ -404,7 +405,7 @@ def _mutate_rows(text: str, delimiter: str, random: Random) -> Iterator[tuple[in
 
 
 def _mutate_records(text: str, kind: str, random: Random) -> Iterator[tuple[int, tuple[str, str, str], str]]:
-    """Yield the wrong forms of a list of objects, which stands alone, a line each, or as a member of one object: as `_mutate_rows`."""
+    """Yield the wrong variants of a list of objects: a whole file, one object a line, or a member of one object. As `_mutate_rows`."""
     records, write = _read_records(text, kind)
     if not records:
         return
@@ -432,7 +433,7 @@ def _mutate_records(text: str, kind: str, random: Random) -> Iterator[tuple[int,
 
 
 def _read_records(text: str, kind: str) -> tuple[list[dict[str, Any]], Callable[[list[dict[str, Any]]], str]]:
-    """Return the objects in a text, and what writes the text with others; none if there is no list of objects."""
+    """Return the objects in a text, and a function that writes the text with other objects; none if there is no list of objects."""
     try:
         document = [json.loads(line) for line in text.splitlines() if line] if kind == "jsonl" else json.loads(text)
     except (ValueError, RecursionError):
@@ -466,7 +467,7 @@ def _move_value(value: Any) -> Any:
 
 
 def _read_table(text: str, delimiter: str) -> list[list[str]]:
-    """Read rows of equal lengths; none of anything else."""
+    """Read rows of equal length; none if the text is anything else."""
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error:

@@ -1,6 +1,6 @@
-"""Run one floor, its manifest and its baselines, on past commits, and tell what would have been red.
+"""Run one floor (a manifest and its baselines) on past commits, and tell what would have been red.
 
-Everything else is the commit's. So what is asked of each commit is the same, and a commit that changed the floor is no culprit.
+Everything else comes from the commit. So all commits are judged by the same rules, and a commit that changed the floor is not blamed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_golden.verify.gates import StartedGate
 
 _SHORT, _MOST_TOLD = 12, 500
-#: The status of a project at a commit that could not be run.
+#: The status of a project at a commit that could not run.
 NOT_RUN = "not_run"
 _MOST_COMMITS = 100_000
 _UV_LOCK = "uv.lock"
@@ -38,7 +38,7 @@ _RED = frozenset({ResultStatus.FAILED.value, ResultStatus.ERROR.value})
 
 
 class StartedCommit(NamedTuple):
-    """Projects that run at a commit; `held` removes what was made for that."""
+    """Projects that are running at a commit. `held` removes the files that were made for this."""
 
     commit: str
     names: Sequence[str]
@@ -46,23 +46,23 @@ class StartedCommit(NamedTuple):
     held: ExitStack
 
     def abandon(self) -> None:
-        """End them."""
+        """Stop the projects."""
         with self.held:
             self.gate.process.end()
 
 
 class PastCommits:
-    """Runs projects of a manifest on earlier commits, each in a worktree of its own.
+    """Runs projects of a manifest on earlier commits, each in its own worktree.
 
     Args:
-        manifest: the floor's, with its baselines beside it.
+        manifest: the manifest of the floor, with its baselines beside it.
         checkout: the root of the working tree.
-        private: a folder for what is made meanwhile.
+        private: a folder for temporary files.
         environment: the variables of the gates.
         show: receives the last line of a running gate.
-        floor_root: the root of the checkout that holds the manifest, if that is not the working tree.
-        lock: a lock file, by its path from the root: each commit gets the environment that its own one describes. Otherwise the
-            manifest's `setup:` makes it, or it is this one.
+        floor_root: the root of the checkout that contains the manifest, if that is not the working tree.
+        lock: the path of a lock file, relative to the root. Each commit gets the environment that its own lock file describes. Without
+            it, the manifest's `setup:` makes the environment, or the present one is used.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class PastCommits:
         self._environment = environment
         self._show = show
         self._together: tuple[str, ...] = ()
-        # By commit: the results that nobody has asked for yet, or why there are none.
+        # By commit: results that were not requested yet, or why there are none.
         self._shared: dict[str, dict[str, GoldenProjectResult] | GoldenError] = {}
 
     def run(self, commit: str, name: str) -> GoldenProjectResult:
         """Run a project at a commit and return its result.
 
         Raises:
-            GoldenError: it cannot be run there; the message says why.
+            GoldenError: it cannot run there; the message says why.
         """
         if name not in self._together:
             return self.run_all(commit, (name,))[name]
@@ -108,20 +108,20 @@ class PastCommits:
         return shared.pop(name) if name in shared else self.run_all(commit, (name,))[name]
 
     def run_together(self, names: Iterable[str]) -> None:
-        """From now on run these projects together at each commit: `run` takes the first result of each from that gate."""
+        """From now on, run these projects together at each commit. `run` then returns the result of that shared gate first."""
         self._together = tuple(names)
 
     @property
     def has_environments(self) -> bool:
-        """Tell whether each commit has an environment of its own."""
+        """Tell whether each commit has its own environment."""
         return self._lock is not None or self.declared.setup is not None
 
     def run_all(self, commit: str, names: Sequence[str]) -> dict[str, GoldenProjectResult]:
-        """Run projects at a commit, in one gate, and return their results by name. Raises as `run`."""
+        """Run projects at a commit, in one gate, and return their results by name. Raises the same errors as `run`."""
         return self.finish(self.start(commit, names))
 
     def start(self, commit: str, names: Sequence[str]) -> StartedCommit:
-        """Start projects at a commit, in one gate: `finish` or `abandon` it. Raises as `run`."""
+        """Start projects at a commit, in one gate. Call `finish` or `abandon` afterwards. Raises the same errors as `run`."""
         private = Path(tempfile.mkdtemp(prefix="run-", dir=self._private))
         declared, passed = self.declared, self.declared.list_passed()
         head = JudgedHead(
@@ -146,7 +146,7 @@ class PastCommits:
             return StartedCommit(commit, names, gate, held.pop_all())
 
     def finish(self, started: StartedCommit) -> dict[str, GoldenProjectResult]:
-        """Wait for the projects, and return their results by name. Raises as `run`."""
+        """Wait for the projects, and return their results by name. Raises the same errors as `run`."""
         with started.held:
             try:
                 report = gates.finish_gate(started.gate, f"commit {started.commit[:_SHORT]}", self._show)
@@ -157,7 +157,7 @@ class PastCommits:
 
 
 def _make_setup(lock: Path, commit: str) -> tuple[str, ...]:
-    """Return the command that installs what a lock file names into the environment that is made for its commit."""
+    """Return the command that installs the packages of a lock file into the environment of its commit."""
     if not lock.is_file():
         raise GoldenError(f"there is no {lock.name} at {commit[:_SHORT]}")
     if lock.name == _UV_LOCK:
@@ -168,7 +168,7 @@ def _make_setup(lock: Path, commit: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PastStatus(Shape):
-    """How a project stands at a commit: a status of a result, or `not_run`. `reason` is why it does not pass."""
+    """The status of a project at a commit: that of a result, or `not_run`. `reason` says why it did not pass."""
 
     project: str
     status: str
@@ -177,7 +177,7 @@ class PastStatus(Shape):
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCommit(Shape):
-    """One commit, its day as `2026-03-01`, its first line, and how the projects stand."""
+    """One commit, its day as `2026-03-01`, the first line of its message, and the status of each project."""
 
     commit: str
     day: str
@@ -187,9 +187,9 @@ class ReplayedCommit(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Replay(VersionedShape):
-    """A floor over a range of commits, oldest first, by first parents.
+    """A floor over a range of commits (first parents, oldest first).
 
-    `before` are the same commits with the floor of the ref `against`: the results of those projects whose floor is another one there.
+    `before` are the same commits judged by the floor of the ref `against`, for the projects whose floor is different there.
     """
 
     base: str
@@ -230,7 +230,7 @@ class Replay(VersionedShape):
 
 
 class _Told(NamedTuple):
-    """What git tells of a commit."""
+    """The facts that git knows about a commit."""
 
     commit: str
     day: str
@@ -242,10 +242,10 @@ class Replayer:
 
     Args:
         past: runs them.
-        known: commits at which an earlier replay has run some projects, by their ids; it grows.
+        known: commits at which an earlier replay has run some projects, by id; new ones are added.
         keep: is called after each run.
-        say: tells a person what was run.
-        jobs: at how many commits projects run at once.
+        say: receives messages about the progress.
+        jobs: the number of commits that run in parallel.
     """
 
     def __init__(
@@ -318,7 +318,7 @@ def list_range(folder: Path, base: str, head: str) -> tuple[_Told, ...]:
     """List the commits after a base up to a head by first parents, oldest first.
 
     Raises:
-        GoldenError: the base is no ancestor of the head, or git cannot list them.
+        GoldenError: the base is not an ancestor of the head, or git cannot list the commits.
     """
     if git.run_git(folder, "merge-base", "--is-ancestor", base, head).returncode:
         raise GoldenError(f"{base[:_SHORT]} is no ancestor of {head[:_SHORT]}: give a commit that came before it")

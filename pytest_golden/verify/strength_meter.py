@@ -1,8 +1,8 @@
-"""How much a golden project would notice: small wrong changes of what it reads, each run in a view of its own, and judged.
+"""Measure how much a golden project would notice: make small wrong changes, run each one in its own view, and judge the result.
 
-A change is **caught** if the project turns red, and **survived** if it stays green although something that it wrote or printed is
-different. One that changes nothing of that is **the same**, and says nothing about the floor; nor does what the harness could not
-run (**invalid**), or what changed only a file that two equal runs write differently (**unclear**).
+A change is **caught** if the project turns red, and **survived** if the project stays green although something that it wrote or
+printed differs. If nothing differs (**same**), the change says nothing about the floor. The same holds if the harness could not run it
+(**invalid**), or if only a file differs that two unchanged runs also write differently (**unclear**).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LEAST_SECONDS, _TIMES_SLOWER = 30.0, 10.0
 _MOST_FILES, _MOST_NAMED = 200, 3
 _ENOUGH_LOOKS = 8
 _ALL_MODELS = ("*",)
-# With these, an output is equal to another content.
+# With these rules, different contents can be equal.
 _LOOSE_RULES = (
     *("absolute_tolerance", "relative_tolerance", "ignore_columns", "ignore_lines", "ignore_paths", "masks"),
     *("schema_only", "profile_above", "exclude", "tables"),
@@ -58,7 +58,7 @@ _STAMP = re.compile(r"(?<![A-Za-z])[0-9a-f]{4,}(?![A-Za-z])|\d+")
 
 
 class Noticed(StrEnum):
-    """What came of a mutant."""
+    """The result of a mutant."""
 
     CAUGHT = "caught"
     SURVIVED = "survived"
@@ -69,7 +69,7 @@ class Noticed(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TriedMutant(Shape):
-    """A mutant, what came of it, and `why`: the reason of the red, or what is different and would have to be looked at."""
+    """A mutant and its result. `why` is the reason of the red run, or names what differs and would have to be compared."""
 
     mutant: Mutant = field(metadata=form(merged=True))
     found: Noticed
@@ -78,7 +78,7 @@ class TriedMutant(Shape):
 
 @dataclass(frozen=True, slots=True)
 class ProjectStrength(Shape):
-    """What one project noticed. `total` counts all mutants of its files, tried or not."""
+    """The measurement of one project. `total` counts all mutants of its files, tried or not."""
 
     name: str
     files: tuple[str, ...]
@@ -86,20 +86,20 @@ class ProjectStrength(Shape):
     tried: tuple[TriedMutant, ...]
 
     def count(self, found: Noticed) -> int:
-        """Return how many mutants came out so."""
+        """Return the number of mutants with this result."""
         return sum(one.found is found for one in self.tried)
 
     @property
     @in_form()
     def score(self) -> int | None:
-        """How many of 100 changes that made a difference were caught, rounded down; None before there is one."""
+        """The percentage of caught changes among those that made a difference, rounded down; None if there is none yet."""
         caught, survived = self.count(Noticed.CAUGHT), self.count(Noticed.SURVIVED)
         return 100 * caught // (caught + survived) if caught + survived else None
 
     @property
     @in_form()
     def interval(self) -> tuple[int, int] | None:
-        """The bounds between which the score of all such changes lies, with 95 % confidence (Wilson)."""
+        """The 95 % confidence interval (Wilson) of the score."""
         caught, survived = self.count(Noticed.CAUGHT), self.count(Noticed.SURVIVED)
         if not caught + survived:
             return None
@@ -108,11 +108,11 @@ class ProjectStrength(Shape):
 
 
 class NotGreenError(GoldenError):
-    """The project does not pass as it is, so that nothing can be said of what it would notice."""
+    """The unchanged project does not pass, so its strength cannot be measured."""
 
 
 class StandInGateway:
-    """Runs a project with other contents of some files, and keeps the outcome."""
+    """Runs a project with replaced contents of some files, and keeps the outcome."""
 
     def __init__(self, gateway: ExecutionGateway) -> None:
         self._gateway = gateway
@@ -134,10 +134,10 @@ class StandInGateway:
 
 
 class StrengthMeter:
-    """Tries the mutants of one project, those that tell most first.
+    """Tries the mutants of one project, the most informative first.
 
-    `manifest` is the file beside which the baselines lie, `seconds` how long it may take, `reads_from` the folder that the recorded
-    reads are relative to. `watch` is told how many of how many are done.
+    `manifest` is the file beside which the baselines are, `seconds` the time limit, `reads_from` the folder that the recorded
+    reads are relative to. `watch` receives the number of tried mutants and of all.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class StrengthMeter:
         reads_from: Path,
         watch: Callable[[int, int], object] = lambda *_: None,
     ) -> None:
-        # One run decides: a quarantine would hide it, and a retry would run it again.
+        # One run decides: a quarantine would hide a failure, and a retry would repeat it.
         self._project = replace(project, retries=0, quarantine=None)
         self._gateway = StandInGateway(gateway)
         keeper = BaselineKeeper(find_baselines_folder(manifest, gateway.workspace_root))
@@ -163,17 +163,17 @@ class StrengthMeter:
             os.path.realpath(gateway.workspace_root / (project.project_dir or Path(project.path).parent))
         )
         self._clean: dict[str, str] = {}
-        # Names, and contents, that differ between equal runs, without what runs put into names.
+        # Names and contents that differ between unchanged runs, without the changing parts of names.
         self._moving: set[str] = set()
         self._noise: set[str] = set()
         self._equal_looks = 0
-        # What was different after each mutant of this measurement: how it was, and how it is.
+        # The differences after each mutant of this measurement: before and after.
         self._different: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {}
         # Tables that no output names, in any run.
         self._unwatched: set[str] = set()
 
     def look(self) -> dict[str, bytes]:
-        """Run the project as it is, twice, and return the files that it reads and that can be changed, by path.
+        """Run the unchanged project twice, and return the files that it reads and that can be changed, by path.
 
         Raises:
             NotGreenError: it does not pass.
@@ -202,12 +202,12 @@ class StrengthMeter:
         known: Mapping[str, TriedMutant],
         keep: Callable[[Iterable[TriedMutant]], object] = lambda _: None,
     ) -> ProjectStrength:
-        """Try mutants until all are tried, or the time is over. Call `look` before.
+        """Try mutants until all are tried or the time is over. Call `look` first.
 
-        `known` are those that an earlier measurement tried, by their ids; `keep` gets all that are known after each.
+        `known` are the results of an earlier measurement, by id. `keep` receives all known results after each mutant.
 
         Raises:
-            KeyboardInterrupt: it was interrupted; what was tried until then was kept.
+            KeyboardInterrupt: it was interrupted; the results so far were kept.
         """
         random = Random(_SEED)
         made = [one for path in sorted(files) for one in make_mutants(path, files[path], random)]
@@ -220,7 +220,7 @@ class StrengthMeter:
                 tried[mutant.id] = self._try(mutant, content())
                 keep(tried.values())
             self._watch(len(tried), len(ordered))
-        # By now more may be known of what moves by itself.
+        # Meanwhile, more files may be known to change by themselves.
         tried |= {name: self._compare(tried[name].mutant) for name in self._different if name in tried}
         keep(tried.values())
         found = tuple(tried[one.id] for one, _ in ordered if one.id in tried)
@@ -244,19 +244,19 @@ class StrengthMeter:
         return TriedMutant(mutant, Noticed.INVALID, result.error_message or str(result.status))
 
     def _look_again(self) -> None:
-        """Run the project as it is once more: what moves by itself may do so only now and then."""
+        """Run the unchanged project once more, because some files change by themselves only now and then."""
         _, outcome = self._run({})
         self._equal_looks = 0 if self._learn_noise(_digest(outcome)) else self._equal_looks + 1
 
     def _learn_noise(self, other: Mapping[str, str]) -> bool:
-        """Learn what an equal run wrote otherwise, and tell whether any of it is news."""
+        """Note what an unchanged run wrote differently, and tell whether any of it is new."""
         before = len(self._moving) + len(self._noise)
         self._moving.update(map(_drop_stamps, self._clean.keys() ^ other.keys()))
         self._noise.update(map(_drop_stamps, self._list_different(_keep_different(self._clean, other))))
         return len(self._moving) + len(self._noise) > before
 
     def _list_different(self, parts: tuple[Mapping[str, str], Mapping[str, str]]) -> list[str]:
-        """List the paths that differ; those of which each run makes names of its own together, without what is in the names."""
+        """List the paths that differ. Files whose names change with each run are grouped, without the changing parts."""
         one, other = (_gather(part, self._moving) for part in parts)
         return sorted(path for path in {*one, *other} if one.get(path) != other.get(path))
 
@@ -266,7 +266,7 @@ class StrengthMeter:
         certain = [path for path in different if _drop_stamps(path) not in self._noise]
         if certain:
             return TriedMutant(mutant, Noticed.SURVIVED, self._advise(certain))
-        # Output that tells the time says nothing.
+        # Output that contains the time says nothing.
         unseen = [path for path in different if path != _STDOUT and not self._is_compared_exactly(path)]
         if unseen:
             lacking = [path for path in unseen if is_database_name(path) and not self._is_looked_at(path)]
@@ -275,7 +275,7 @@ class StrengthMeter:
         return TriedMutant(mutant, Noticed.SAME, "")
 
     def _advise(self, different: list[str]) -> str:
-        """Say what is different, and what would have looked at it."""
+        """Say what differs, and which declaration would have caught it."""
         files = [path for path in different if path != _STDOUT]
         if not files:
             return f"only {_STDOUT} is different: `stdout:` with `contains` would catch it"
@@ -285,7 +285,7 @@ class StrengthMeter:
         return f"{_name(files)} is different within its rules: a smaller tolerance, or a column or table that is not left out, would catch it"
 
     def _is_compared_exactly(self, path: str) -> bool:
-        """Tell whether a green run had all of a file's content, whatever its bytes: a table, or a database of which all tables are named."""
+        """Tell whether a green run compared the whole content of a file: a table, or a database whose tables are all named."""
         for output in self._project.outputs:
             is_of_dbt = output.dbt == _ALL_MODELS and is_database_name(path)
             is_table = (output.compare or comparison_of_pattern(path)) == "table" and not output.table
@@ -313,7 +313,7 @@ class StrengthMeter:
         return result, self._gateway.outcomes[-1]
 
     def _list_read(self, outcome: PipelineOutcome) -> list[str]:
-        """List what can be changed of the files that were read; of all that git tracks, where the reads are not known."""
+        """List the files that were read and can be changed; if the reads are not known, take all files that git tracks."""
         metadata = {} if outcome.trajectory is None else outcome.trajectory.metadata
         inside = metadata.get("reads_inside")
         if isinstance(inside, list | tuple):
@@ -346,14 +346,14 @@ def _digest(outcome: PipelineOutcome) -> dict[str, str]:
 
 
 def _keep_different(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return of two digests what differs."""
+    """Return the entries that differ between two digests."""
     different = {path for path in {*one, *other} if one.get(path) != other.get(path)}
     here, there = ({path: told for path, told in each.items() if path in different} for each in (one, other))
     return here, there
 
 
 def _gather(digest: Mapping[str, str], moving: Container[str]) -> dict[str, list[str]]:
-    """Put files whose names move under one name."""
+    """Group files whose names change with each run under one name."""
     found: dict[str, list[str]] = {}
     for path, told in sorted(digest.items(), key=itemgetter(1)):
         name = _drop_stamps(path)
@@ -362,7 +362,7 @@ def _gather(digest: Mapping[str, str], moving: Container[str]) -> dict[str, list
 
 
 def _drop_stamps(path: str) -> str:
-    """Return a path without what runs put into names, such as numbers and parts of UUIDs."""
+    """Return a path without the parts that change with each run, such as numbers and parts of UUIDs."""
     return _STAMP.sub("*", path)
 
 

@@ -201,7 +201,7 @@ printf 'id,by\\n1,%s\\n' "$(cat /proc/sys/kernel/random/uuid)" > machine.csv
     assert shown.code == 1
     told = " ".join(shown.out.split())
     assert "orders: 2 runs, not all of its outputs are stable with `clock: 20" in told
-    assert "another day gives another result: out.csv: it has" in told
+    assert "the result depends on the date: out.csv: it has" in told
     facts = golden("calibrate", "orders", "--write", "--json").json
     clock = facts["projects"][0]["clock"]
     assert clock.endswith(" 00:00:00")
@@ -209,7 +209,7 @@ printf 'id,by\\n1,%s\\n' "$(cat /proc/sys/kernel/random/uuid)" > machine.csv
     assert project.clock == clock
     assert f"from {clock} by its own clock, at most" in " ".join(golden("check").out.split())
     assert [output.ignore_columns for output in project.outputs] == [("at",), ("by",)]
-    assert "    # another day gives another result: out.csv: it has" in (orders / "golden_projects.yaml").read_text()
+    assert "    # the result depends on the date: out.csv: it has" in (orders / "golden_projects.yaml").read_text()
     again = golden("calibrate", "orders", "--json").json["projects"][0]
     assert (again["stable"], again["clock"], again["varied"]) == (
         True,

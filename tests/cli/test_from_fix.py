@@ -53,7 +53,7 @@ def test_the_tests_of_a_fix_become_a_project(golden: Golden, fixed: str, folder:
     assert ran.code == 0, ran.err
     assert [project["name"] for project in ran.json["projects"]] == ["sums"]
     text = (folder / MANIFEST).read_text()
-    assert f"# drafted from the fix {fixed[:12]} (Fix the sign of sums (#7)): red without it: exit code 1" in text
+    assert f"# drafted from the fix {fixed[:12]} (Fix the sign of sums (#7)): red without the fix: exit code 1" in text
     (project,) = load_manifest(folder / MANIFEST).projects
     assert project.command == ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_sums.py")
     assert project.path == "tests/test_sums.py"
@@ -90,7 +90,7 @@ def test_a_pipeline_of_an_engine_is_drafted_with_its_outputs(
     assert ran.code == 0, ran.err
     (project,) = load_manifest(folder / MANIFEST).projects
     assert (project.path, [output.path for output in project.outputs]) == ("etl/total.ipynb", ["total.csv"])
-    told = f"# drafted from the fix {fix[:12]} (Correct the total): red without it: total.csv"
+    told = f"# drafted from the fix {fix[:12]} (Correct the total): red without the fix: total.csv"
     assert told in (folder / MANIFEST).read_text()
     again = golden("init", "--add", "--from-fix", fix)
     assert again.code == 2
@@ -102,8 +102,8 @@ def test_what_passes_without_the_fix_too_is_not_drafted(golden: Golden, reposito
     fix = repository.commit("Fix the sign")
     ran = golden("init", "--from-fix", "HEAD")
     assert ran.code == 1
-    assert f"nothing that was tried tells the fix {fix[:12]} apart, so nothing was written" in ran.out
-    assert "sums  it passes without the fix, too" in ran.out
+    assert f"no draft fails without the fix {fix[:12]} and passes with it, so nothing was written" in ran.out
+    assert "sums  it also passes without the fix" in ran.out
     assert not (folder / MANIFEST).exists()
     told = golden("init", "--from-fix", "HEAD", "--json").json
     assert told["fix"]["commit"] == fix

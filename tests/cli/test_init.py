@@ -275,7 +275,7 @@ defaults: {timeout: 1m}
     assert (folder / "golden_projects.yaml").read_text() == head + mark + added + tail
     again = golden("init", "--add")
     assert again.code == 0
-    assert "every pipeline that is recognized with certainty is declared already" in again.out
+    assert "every recognized pipeline is already declared" in again.out
 
 
 @pytest.mark.parametrize("text", ["golden_projects: []\n", "golden_projects: [{path: a.sh}]\n"])
@@ -293,7 +293,7 @@ def test_a_repository_of_many_pipelines_is_declared_in_portions(folder: Path, go
         (folder / f"p{number}").mkdir()
         (folder / f"p{number}" / "Snakefile").touch()
     first = golden("init", "--limit", "2")
-    assert "it stops at 2; `golden init --add` goes on" in first.out
+    assert "it stops at 2; `golden init --add` continues" in first.out
     assert golden("init", "--add", "--limit", "2").code == 0
     last = golden("init", "--add")
     assert "added 1 golden project" in last.out
@@ -420,15 +420,15 @@ def test_what_others_cover_is_left_out_on_demand(golden: Golden, alike: Path) ->
 @pytest.mark.parametrize(("said", "declared"), [("y\n", 1), ("\n", 3), ("\x04", 3)])
 def test_a_person_is_asked_whether_to_leave_out_what_others_cover(alike: Path, said: str, declared: int) -> None:
     ran = run_watched(alike, ["init"], typed=[("[Y/n]", "y\n"), ("[y/N]", said)], columns=120)
-    assert "2 of 3 have 90 % of the code that they read in common with the others; leave them out? [y/N]" in ran.out
-    assert ("left out, as others read 9" in ran.out) == (declared == 1)
+    assert "the others read 90 % of the code of 2 of these 3; leave those out? [y/N]" in ran.out
+    assert ("left out: others read 9" in ran.out) == (declared == 1)
     assert len(load_manifest(alike / "golden_projects.yaml").projects) == declared
 
 
 @pytest.mark.parametrize("more", [[], ["--yes", "--no-calibrate"], ["--yes", "--from", "true"]])
 def test_leaving_out_needs_the_trial_of_what_is_found(golden: Golden, alike: Path, more: list[str]) -> None:
     ran = golden("init", "--fewest", *more)
-    assert (ran.code, "give it with --yes alone" in ran.err) == (2, True)
+    assert (ran.code, "give it with --yes, and without" in ran.err) == (2, True)
     assert not (alike / "golden_projects.yaml").exists()
 
 

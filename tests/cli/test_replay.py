@@ -69,7 +69,7 @@ def test_what_another_floor_would_have_seen_is_compared(shop: Path, commit: Comm
     assert "by the floor" not in same.out
     manifest.write_text(tolerant.replace("name: orders", "name: renamed"))
     gone = golden("replay", f"{base}..{commits[0]}", "--against", "HEAD~1").err
-    assert "only the floor of HEAD~1 has orders: all that it sees would be missed now" in gone
+    assert "only the floor of HEAD~1 has orders: this floor misses everything that it sees" in gone
     assert git(shop, "worktree", "list").count("\n") == 0
 
 
@@ -97,7 +97,7 @@ def test_independent_projects_run_at_several_commits_at_once(
     assert ran.out.startswith("orders  ✓✓  "), ran.out + ran.err
     manifest.write_text(manifest.read_text().replace("independent: true", "independent: false"))
     told = golden("replay", "HEAD~2..HEAD", "--jobs", "2").err
-    assert "one commit after another: orders may not run beside others, see `independent`" in told
+    assert "--jobs is ignored: orders cannot run in parallel (see `independent`)" in told
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def test_what_nobody_knows_of_in_its_own_folder_is_a_doubt(passed: Workspace, tm
     data.unlink()
     (folder / "one" / "venv").mkdir()
     (folder / "one" / "venv" / "pyvenv.cfg").write_text("version = 3.12.0\n")
-    unknown = {"one": "nobody knows the versions in one/venv/, which no venv: names"}
+    unknown = {"one": "the versions in one/venv/ are not known, because no venv: names it"}
     assert why(passed) == unknown
     (folder / ".gitignore").write_text("__pycache__/\n")
     assert why(passed) == unknown
@@ -243,7 +243,7 @@ def test_ignored_files_count_when_they_changed_or_are_gone_since_the_last_pass(p
         store.execute("UPDATE gate_runs SET host = 'another'")
     assert why(passed)["two"] == "git ignores data/days.txt, and it last passed elsewhere, and it has no depends_on"
     (folder / "one" / "own.csv").write_text("1\n")
-    assert why(passed)["one"] == "git ignores one/own.csv, so nobody knows whether it changed"
+    assert why(passed)["one"] == "git ignores one/own.csv, so it may have changed"
     # Once they have passed with what is there now, nothing is left of it.
     assert ran(passed, "--golden-changed=main") == ["one", "two", "three"]
     assert why(passed) == {}
@@ -251,9 +251,7 @@ def test_ignored_files_count_when_they_changed_or_are_gone_since_the_last_pass(p
     (folder / "one" / "own.csv").unlink()
     (folder / "one" / "own.csv").symlink_to("/etc/hostname")
     assert ran(passed) == ["one", "two", "three"]
-    assert why(passed) == {
-        "one": "git ignores one/own.csv, a symlink, so nobody knows whether what it leads to changed"
-    }
+    assert why(passed) == {"one": "git ignores one/own.csv, a symlink, so its target may have changed"}
 
 
 def test_data_that_git_ignores_is_the_same_if_it_is_older_than_the_last_pass(workspace: Workspace) -> None:
@@ -263,7 +261,7 @@ def test_data_that_git_ignores_is_the_same_if_it_is_older_than_the_last_pass(wor
         (workspace.path / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace.path / name).write_text("1\n")
     begin(workspace)
-    assert why(workspace) == {"shop": "git ignores shop/built/, so nobody knows whether it changed"}
+    assert why(workspace) == {"shop": "git ignores shop/built/, so it may have changed"}
     assert workspace.run().ret == 0
     assert why(workspace) == {}
     for name in ("raw/b.csv", "shop/built/old/a.bin", "shop/c.csv"):
@@ -286,7 +284,7 @@ def test_ignored_symlink_on_the_way_to_a_project_is_a_doubt(workspace: Workspace
     workspace.declare({"name": "linked", "path": "now/run.sh", "depends_on": ["lib/**"]})
     begin(workspace)
     assert workspace.run().ret == 0
-    assert why(workspace) == {"linked": "git ignores now, so nobody knows whether it changed"}
+    assert why(workspace) == {"linked": "git ignores now, so it may have changed"}
 
 
 def test_pass_of_which_it_is_not_noted_what_git_ignored_is_run_again(passed: Workspace) -> None:
@@ -297,7 +295,7 @@ def test_pass_of_which_it_is_not_noted_what_git_ignored_is_run_again(passed: Wor
     with closing(sqlite3.connect(passed.path / ".golden" / "golden.db")) as store, store:
         store.execute("INSERT INTO documents (digest, body) VALUES ('many', ?)", ['{"names": [], "is_all": false}'])
     note("many")
-    told = "git ignored too many files when it passed to note them all, and it has no depends_on"
+    told = "git ignored too many files to record at its last pass, and it has no depends_on"
     assert why(passed) == {"two": told, "three": told}
     note(None)
     told = "which files git ignored when it passed is not recorded"
@@ -334,8 +332,8 @@ def test_places_outside_its_folder_count_that_a_project_names_and_that_it_may_re
     begin(workspace)
     assert workspace.run("-v").ret == 0
     doubts = {
-        "mounted": f"{outside} is outside git, so nobody knows whether it changed",
-        "given": "it is given SALES_DAY, and no value of that is kept to compare",
+        "mounted": f"{outside} is outside git, so it may have changed",
+        "given": "it gets the variable SALES_DAY, whose value is not stored",
     }
     assert why(workspace) == doubts
     (folder / "README.md").write_text("for people\n")
@@ -643,7 +641,7 @@ class TestDbt:
         assert result.ret == 0
         result.stdout.fnmatch_lines(
             [
-                "*shop: only what comes after models/clean.sql has to run",
+                "*shop: only the part that depends on models/clean.sql has to run",
                 "PASSED * only a part was run, without dbt/other.parquet; *",
                 "golden: PASSED (partial: 1 run in part): 1 passed",
             ]
@@ -662,7 +660,7 @@ class TestDbt:
             assert read_medians(connection, ["shop"]) == {
                 "shop": statistics.median(past.execution_time_seconds for past in recorded.past("shop")[1:])
             }
-        assert why(shop, narrows=True) == {"shop": "only what comes after models/clean.sql has to run"}
+        assert why(shop, narrows=True) == {"shop": "only the part that depends on models/clean.sql has to run"}
         # It passed with this edit, so only the next one has to be looked at; main still has neither.
         commit(shop.path)
         assert why(shop, "HEAD", narrows=True) == {}
@@ -674,7 +672,7 @@ class TestDbt:
         # What is accepted anew is compared in the part, and nothing of the rest.
         assert shop.run_apart("--golden-update", "--golden-no-calibrate").ret == 0
         assert why(shop, narrows=True) == {
-            "shop": "only what comes after dbt/clean.parquet, dbt/total.parquet, models/clean.sql has to run"
+            "shop": "only the part that depends on dbt/clean.parquet, dbt/total.parquet, models/clean.sql has to run"
         }
         commit(shop.path, "accepted")
         assert why(shop, "HEAD", narrows=True) == {}
@@ -714,8 +712,8 @@ class TestDbt:
         model.write_text("-- again\n" + model.read_text())
         result = shop.run_apart("--golden-changed=HEAD", "--golden-base=main")
         assert result.ret == 1
-        result.stdout.fnmatch_lines(["shop: was not run: only what comes after its changed files was run"])
+        result.stdout.fnmatch_lines(["shop: was not run: only the part that depends on its changed files ran"])
         # What is accepted is never a part.
         result = shop.run_apart("--golden-changed=HEAD", "--golden-update")
         assert result.ret == 0
-        result.stdout.no_fnmatch_line("*only what comes after*")
+        result.stdout.no_fnmatch_line("*only the part that depends on*")

@@ -1,13 +1,14 @@
-"""Runs dbt's command line in dbt's interpreter and ends with dbt's exit code, or 1 when dbt had nothing to do.
+"""Run dbt's command line in dbt's interpreter. Exit with dbt's exit code, or with 1 if dbt had nothing to do.
 
-dbt ends with 0 when no node matched its selection. `--warn-error-options` catches a criterion that matches nothing
-(NoNodesForSelectionCriteria), but not an `--exclude` that leaves nothing or a project whose models are all disabled:
-"Nothing to do" is no warning. So the result itself is looked at.
+dbt exits with 0 if no node matches its selection. `--warn-error-options` catches a criterion that matches nothing
+(NoNodesForSelectionCriteria), but not an `--exclude` that leaves no node, or a project whose models are all disabled:
+"Nothing to do" is not a warning. So this script checks the result itself.
 
 `GOLDEN_CHANGED_FILES` is a JSON list of paths below the project's folder; `dbt/NAME.parquet` stands for the baseline of a model. With it,
-only what comes after the nodes of these files is built, and what that is made of. If a file is not that of a node, everything is built.
+dbt builds only the nodes that depend on these files, and the nodes that those need. If a file does not belong to a node, everything is
+built.
 
-A script of its own: it runs where this package may be missing, and needs the standard library and dbt only.
+A standalone script: this package may be missing where it runs. It needs only the standard library and dbt.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ NOTHING_DONE = (
     "dbt ended without an error and without running anything: no node matched the selection, or none is enabled. "
     "A golden project that does nothing proves nothing: correct --select and --exclude."
 )
-# These choose nodes themselves, or build them otherwise. A short option may have its value in the same word.
+# These options select nodes, or change how they are built. A short option may contain its value.
 _CHOOSING = re.compile(
     r"-[sm]|--(select|models?|exclude|selector|resource-types?|exclude-resource-types?|indirect-selection|defer|empty|sample)(=|$)"
 )
-# What stands for itself where dbt selects by a path.
+# Characters without a special meaning in a `path:` selection of dbt.
 _PLAIN_PATH = re.compile(r"[\w./-]+")
 
 
 def narrow(runner: type, arguments: list[str], changed: list[str]) -> tuple[object, list[str]]:
-    """Return dbt's manifest, and arguments that select what comes after the changed files; None and none if everything is built."""
+    """Return dbt's manifest, and the arguments that select the nodes that depend on the changed files; None and none to build everything."""
     if (
         arguments[:1] != ["build"]
         or any(map(_CHOOSING.match, arguments))
@@ -58,12 +59,12 @@ def narrow(runner: type, arguments: list[str], changed: list[str]) -> tuple[obje
     if missing:
         narrowing.explain_whole(narrowing.WholeError(f"{missing[0]} may change any model"))
         return None, []
-    # `@`: the nodes, what comes after them, and all that this is made of. Tests count as what comes after.
+    # `@`: the nodes, everything that depends on them (tests included), and everything that those need.
     return manifest, ["--indirect-selection", "cautious", "--select", *(f"@{files[path]}" for path in changed)]
 
 
 def main() -> int:
-    """Run dbt with this script's arguments and return the exit code, by dbt's own meaning of 0, 1 and 2."""
+    """Run dbt with this script's arguments, and return 0, 1 or 2 with dbt's own meaning."""
     sys.argv[0] = "dbt"
     arguments = sys.argv[1:]
     runner = import_module("dbt.cli.main").dbtRunner

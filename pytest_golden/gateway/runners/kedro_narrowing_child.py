@@ -1,9 +1,10 @@
-"""Lets Kedro run only the nodes that come after changed files, and what these are made of.
+"""Let Kedro run only the nodes that depend on changed files, and the nodes that those need.
 
-A file is that of a node if it is a dataset of the catalog, or the module of the node's function, or one that this module imports. If it
-can also change which nodes there are, because what puts them together uses more of it than the functions of nodes, all nodes run.
+A changed file belongs to a node if it is a dataset of the catalog, the module of the node's function, or a module that this module
+imports. If the code that builds the pipeline uses more of a module than node functions, the module can change which nodes exist. Then all
+nodes run.
 
-It runs in Kedro's interpreter, and needs the standard library and Kedro only.
+Runs in Kedro's interpreter, and needs only the standard library and Kedro.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ import narrowing_child as narrowing  # type: ignore[import-not-found]  # it stan
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# How functions are called that write files.
+# Names of functions that write files.
 WRITING = re.compile(
     r"open|touch|Popen|(?:save|write|dump)\w*|to_(?:csv|excel|feather|hdf|html|json|orc|parquet|pickle|sql|xml)"
 )
-# What has no file, since nothing is kept.
+# Datasets without a file: they keep nothing.
 IN_MEMORY = frozenset({"MemoryDataset", "MemoryDataSet", "SharedMemoryDataset", "SharedMemoryDataSet"})
 
 
 class Narrowing:
-    """Narrows what Kedro's runners run, from `install` on. `left_out` are the files of the nodes that did not."""
+    """Narrows the runs of Kedro's runners after `install`. `left_out` are the files of the nodes that did not run."""
 
     def __init__(self, changed: list[str]) -> None:
         self.left_out: list[str] = []
@@ -41,7 +42,7 @@ class Narrowing:
         self._opened = narrowing.OpenedFiles()
 
     def install(self) -> None:
-        """Stand before the method that every runner of Kedro inherits."""
+        """Replace the `run` method that all of Kedro's runners inherit."""
         runner = import_module("kedro.runner.runner").AbstractRunner
         whole = runner.run
 
@@ -65,10 +66,10 @@ class Narrowing:
 def find_needed(
     pipeline: Any, catalog: Any, changed: list[str], folder: str, opened: set[str]
 ) -> tuple[Any, list[str]]:
-    """Return the part of a pipeline that must run, and the files and folders that the rest of it writes.
+    """Return the part of a pipeline that must run, and the files and folders that the other nodes write.
 
     Raises:
-        WholeError: all of it must run.
+        WholeError: the whole pipeline must run.
     """
     places = {name: _find_place(name, catalog) for node in pipeline.nodes for name in (*node.inputs, *node.outputs)}
     code = Code(pipeline.nodes, folder)
@@ -96,25 +97,25 @@ def _list_left_out(
     """Return the files of the nodes that are left out.
 
     Raises:
-        WholeError: it is not known where one of them writes, or a node that runs writes there too.
+        WholeError: the location of such a file is not known, or a node that runs writes there too.
     """
     made = {place for node in needed for name in node.outputs if (place := places[name])}
     for node in rest:
         if code.may_write(node.name):
-            raise narrowing.WholeError(f"nothing tells what {node.name} writes besides the catalog")
+            raise narrowing.WholeError(f"{node.name} may write files that are not in the catalog")
     left_out = set()
     for name in (name for node in rest for name in node.outputs):
         place = places[name]
         if place is None:
-            raise narrowing.WholeError(f"it is not known where {name} lies")
+            raise narrowing.WholeError(f"the location of {name} is not known")
         if place and any(narrowing.is_below(one, place) or narrowing.is_below(place, one) for one in made):
-            raise narrowing.WholeError(f"other nodes write where {name} lies")
+            raise narrowing.WholeError(f"other nodes also write to the location of {name}")
         left_out.add(place)
     return [os.path.relpath(place, folder) for place in left_out if place]
 
 
 def _find_place(name: str, catalog: Any) -> str | None:
-    """Return the file or folder of a dataset, "" if it is only kept in memory, and None if nothing tells."""
+    """Return the file or folder of a dataset, "" if the dataset exists only in memory, and None if the location is not known."""
     name = name.partition("@")[0] if name not in catalog else name
     if name.startswith(("params:", "parameters")):
         return ""
@@ -145,10 +146,10 @@ class Code:
         self._builders = self._find_builders(functions)
 
     def find_nodes(self, file: str) -> set[str]:
-        """Return the names of the nodes that a module can change; none if it is no module.
+        """Return the names of the nodes that a module can change; none if the file is not a module.
 
         Raises:
-            WholeError: it can change which nodes there are.
+            WholeError: the module can change which nodes exist.
         """
         if any(self._modules[name] == file for name in self._builders):
             raise narrowing.WholeError(f"{os.path.basename(file)} may change which nodes there are")
@@ -157,14 +158,14 @@ class Code:
         }
 
     def may_write(self, node: str) -> bool:
-        """Tell whether anything that a node's function may use is called like what writes a file."""
+        """Tell whether any code that a node's function can reach calls a function whose name suggests that it writes files."""
         return not self._writing.isdisjoint(self._reach(self._files[node]))
 
     def _find_builders(self, functions: dict[str, list[Any]]) -> set[str]:
-        """Return the modules that put the pipeline together, and all that they use but for the functions of nodes.
+        """Return the modules that build the pipeline, and everything that they use except node functions.
 
-        They begin with those that Kedro looks for itself, that make nodes, or that no other module imports. A module by which they come to
-        a function belongs to its node.
+        The search starts with the modules that Kedro loads itself, that create nodes, or that no other module imports. A module that is
+        used only for a node's function belongs to the node.
         """
         imported = {name for edges in self._imports.values() for name, _ in edges}
         todo = [
@@ -189,7 +190,7 @@ class Code:
         return seen
 
     def _reach(self, files: set[str]) -> set[str]:
-        """Return the modules in these files, and all that they import."""
+        """Return the modules in these files, and all modules that they import."""
         todo, seen = [name for name, file in self._modules.items() if file in files], set()
         while todo:
             name = todo.pop()
@@ -200,13 +201,13 @@ class Code:
 
 
 def _is_of_project(file: str, folder: str) -> bool:
-    """Tell whether a module is in a project's folder, and not in an environment there."""
+    """Tell whether a module is in the project's folder, but not in a virtual environment there."""
     is_installed = "site-packages" in file.split(os.sep) or narrowing.is_below(file, os.path.realpath(sys.prefix))
     return file.endswith(".py") and narrowing.is_below(file, folder) and not is_installed
 
 
 def _list_imports(name: str, file: str, tree: ast.Module) -> Iterator[tuple[str, str | None]]:
-    """Yield what a module imports: other modules, each with the name of what is used of it; None is all of it."""
+    """Yield the modules that a module imports, each with the name that it uses from it, or None if it can use the whole module."""
     is_package = os.path.basename(file) == "__init__.py"
     package = name if is_package else name.rpartition(".")[0]
     for node in ast.walk(tree):
@@ -228,7 +229,7 @@ def _names_writing(part: ast.AST) -> bool:
 
 
 def _take_apart(function: Any) -> Iterator[Any]:
-    """Yield a node's function and what it consists of: what a decorator or `partial` holds, the object of a method."""
+    """Yield a node's function and the functions inside it: those in a decorator or `partial`, and the object of a method."""
     todo, seen = [function], set()
     while todo:
         one = todo.pop()

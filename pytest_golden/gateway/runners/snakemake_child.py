@@ -1,9 +1,10 @@
-"""Runs Snakemake in its interpreter.
+"""Run Snakemake in its own interpreter.
 
-With `GOLDEN_CHANGED_FILES` it makes only what comes after the jobs of these files, and what that is made of. A file is that of a job if it
-is an input, an output or the script of it, or stands in its shell command. If it is more than that, or that of no job, everything is made.
+With `GOLDEN_CHANGED_FILES`, run only the jobs that depend on these files, and the jobs that those need. A file belongs to a job if it is
+an input, an output or the script of the job, or is named in its shell command. If a file belongs to no job, or to more than jobs,
+everything runs.
 
-A script of its own: it runs where this package may be missing, and needs the standard library and Snakemake only.
+A standalone script: this package may be missing where it runs. It needs only the standard library and Snakemake.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LIST_JOBS = "--golden-list-jobs"
-# Targets stand on the command line.
+# The targets are arguments on the command line.
 MOST_TARGETS = 5000
 MOST_CODE = 1 << 20
 CODE = (".py", ".R", ".r", ".Rmd", ".jl", ".sh", ".pl", ".rs", ".ipynb")
@@ -42,9 +43,9 @@ def run() -> None:
 
 
 def list_jobs(place: str) -> None:
-    """Write all jobs into a file, with what Snakemake opened to know them, where it would sum up its outputs."""
+    """Write all jobs into a file, with the files that Snakemake opened to find them. Called where Snakemake would print its summary."""
     opened = narrowing.OpenedFiles()
-    # Its modules import each other, which only this order bears. Version 7 has no module for its command line.
+    # Snakemake's modules import each other, and only this order works. Version 7 has no module for its command line.
     import_module("snakemake.cli" if find_spec("snakemake.cli") else "snakemake")
     graph = import_module("snakemake.dag").DAG
 
@@ -65,11 +66,11 @@ def list_jobs(place: str) -> None:
 
 
 def describe(job: Any) -> dict[str, Any]:
-    """Return what is needed of a job. Files are absolute; `targets` are its outputs as Snakemake calls them, `logs` what it writes besides."""
+    """Return the facts about a job. Files are absolute. `targets` are its outputs as Snakemake names them, `logs` its other written files."""
     rule = job.rule
     files = [*job.input, *job.output]
     script = rule.script or rule.notebook
-    # The command has its wildcards and parameters filled in.
+    # The wildcards and parameters of the command are filled in.
     words = f"{job.shellcmd or ''} {' '.join(list_words(getattr(rule.run_func, '__code__', None)))}"
     programs = {os.path.realpath(word) for word in WORD.findall(words) if os.path.isfile(word)}
     if script is not None:
@@ -89,7 +90,7 @@ def describe(job: Any) -> dict[str, Any]:
 
 
 def list_words(code: Any) -> Iterator[str]:
-    """Yield the names and texts of what a rule runs itself."""
+    """Yield the names and texts that the body of a `run:` rule uses."""
     if code is None:
         return
     yield from code.co_names
@@ -101,23 +102,23 @@ def list_words(code: Any) -> Iterator[str]:
 
 
 def read_jobs(arguments: list[str]) -> tuple[list[dict[str, Any]], set[str]]:
-    """Ask another process for all jobs, and for what Snakemake opened to know them.
+    """Let a second process list all jobs, and the files that Snakemake opened to find them.
 
     Raises:
-        WholeError: it does not know them; Snakemake then tells why, when it is run.
+        WholeError: it cannot list them. Snakemake reports the reason when it runs.
     """
     with tempfile.TemporaryDirectory(prefix="golden-snakemake-") as folder:
         place = os.path.join(folder, "jobs.json")
         command = [sys.executable, __file__, LIST_JOBS, place, *arguments, "--summary"]
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode or not os.path.exists(place):
-            raise narrowing.WholeError("Snakemake does not tell its jobs")
+            raise narrowing.WholeError("Snakemake did not list its jobs")
         told = json.loads(Path(place).read_text(encoding="utf-8"))
     return told["jobs"], set(told["opened"])
 
 
 def narrow(changed: list[str], arguments: list[str], here: str) -> tuple[list[str], list[str]]:
-    """Return the files that must be made for the changed ones, and those that are left out.
+    """Return the files that must be made because of the changed ones, and the files that are left out.
 
     Raises:
         WholeError: everything must be made.
@@ -125,12 +126,12 @@ def narrow(changed: list[str], arguments: list[str], here: str) -> tuple[list[st
     jobs, opened = read_jobs(arguments)
     if any(job["is_unclear"] or (job["acts"] and not job["outputs"]) for job in jobs):
         raise narrowing.WholeError(
-            "a rule is a checkpoint, has no output or a computed script, or its files lie elsewhere"
+            "a rule is a checkpoint, has no output, computes the name of its script, or has files outside the project"
         )
     beside = os.path.dirname(os.path.realpath(arguments[arguments.index("--snakefile") + 1]))
     origins: set[int] = set()
     for path in changed:
-        # A baseline is named as from the folder in which Snakemake was started.
+        # The path of a baseline is relative to the folder in which Snakemake was started.
         places = {os.path.realpath(os.path.join(folder, path)) for folder in (beside, here)}
         if not places.isdisjoint(opened):
             raise narrowing.WholeError(f"Snakemake reads {path} itself")
@@ -140,7 +141,7 @@ def narrow(changed: list[str], arguments: list[str], here: str) -> tuple[list[st
         if is_named_elsewhere(jobs, found, places, os.path.basename(path), here):
             raise narrowing.WholeError(f"{path} is named by more than its own jobs")
         origins |= found
-    # A rule that only names what is wanted is no job.
+    # A rule that only lists targets is not a job.
     after = {at for at in walk(jobs, origins, "outputs", "inputs") if jobs[at]["outputs"]}
     needed = walk(jobs, after, "inputs", "outputs")
     inputs = {file for at in after for file in jobs[at]["inputs"]}
@@ -153,13 +154,13 @@ def narrow(changed: list[str], arguments: list[str], here: str) -> tuple[list[st
 
 
 def is_of_job(job: dict[str, Any], places: set[str]) -> bool:
-    """Tell whether one of these is an input, an output or a program of a job, or lies in a folder that is."""
+    """Tell whether a file is one of these inputs, outputs or programs of jobs, or is in a folder that is one."""
     known = [*job["inputs"], *job["outputs"], *job["programs"]]
     return any(narrowing.is_below(place, file) for place in places for file in known)
 
 
 def is_named_elsewhere(jobs: list[dict[str, Any]], found: set[int], places: set[str], name: str, here: str) -> bool:
-    """Tell whether other code of the project names a file, or imports it, or whether a job's own lines import it."""
+    """Tell whether other code of the project names or imports a file, or whether a job's own lines import it."""
     own = places.union(*(jobs[at]["programs"] for at in found))
     code = set(list_code(here)).union(*({*job["programs"]}.difference(job["inputs"]) for job in jobs))
     texts = [read_beginning(file) for file in code - own]
@@ -177,13 +178,13 @@ def is_named_elsewhere(jobs: list[dict[str, Any]], found: set[int], places: set[
 
 @cache
 def read_beginning(file: str) -> str:
-    """Return the beginning of a file of code. What is longer is data that a command names."""
+    """Return the beginning of a file of code. A longer file is data that a command names."""
     with open(file, encoding="utf-8", errors="replace") as text:
         return text.read(MOST_CODE)
 
 
 def list_code(folder: str) -> Iterator[str]:
-    """Yield the real paths of all files of code below a folder, without hidden folders and environments."""
+    """Yield the real paths of all code files below a folder, without hidden folders and virtual environments."""
     for place, folders, names in os.walk(folder):
         is_installed = "pyvenv.cfg" in names or "conda-meta" in folders
         folders[:] = [] if is_installed else [name for name in folders if not name.startswith(".")]
@@ -191,7 +192,7 @@ def list_code(folder: str) -> Iterator[str]:
 
 
 def walk(jobs: list[dict[str, Any]], origins: set[int], from_key: str, to_key: str) -> set[int]:
-    """Return these jobs and all that are reached from them, from one kind of their files to the other kind of others."""
+    """Return these jobs and all jobs that can be reached from them, by following one kind of file to the other kind."""
     reached: dict[str, list[int]] = {}
     for at, job in enumerate(jobs):
         for file in job[to_key]:

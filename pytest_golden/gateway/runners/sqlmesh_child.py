@@ -1,10 +1,10 @@
-"""Runs SQLMesh's command line in SQLMesh's interpreter.
+"""Run SQLMesh's command line in SQLMesh's interpreter.
 
-`GOLDEN_CHANGED_FILES` is a JSON list of paths below the project's folder; a path that ends in `/SCHEMA.NAME.parquet` stands for the baseline
-of a model. With it, `sqlmesh plan` evaluates only what comes after the models of these files, and what that is made of. If one of them is
-not that of a model, everything is evaluated.
+`GOLDEN_CHANGED_FILES` is a JSON list of paths below the project's folder. A path that ends in `/SCHEMA.NAME.parquet` stands for the baseline
+of a model. With it, `sqlmesh plan` evaluates only the models that depend on these files, and the models that those need. If a file does
+not belong to a model, everything is evaluated.
 
-A script of its own: it runs where this package may be missing, and needs the standard library and SQLMesh only.
+A standalone script: this package may be missing where it runs. It needs only the standard library and SQLMesh.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _BASELINE = ".parquet"
 
 
 def narrow(changed: list[str]) -> tuple[list[str], list[str]]:
-    """Return the models that must be evaluated for the changed files, and the views of the others.
+    """Return the models that must be evaluated because of the changed files, and the views of the other models.
 
     Raises:
-        WholeError: all must be evaluated.
+        WholeError: all models must be evaluated.
     """
     folder = os.path.realpath(os.curdir)
     context = import_module("sqlmesh").Context(paths=folder)

@@ -414,7 +414,9 @@ def _refuse(reply: Reply, repository: str) -> NoReturn:
     ):
         waits = reply.headers.get("retry-after")
         until = f"for {waits} s" if waits else f"until {_show_reset(reply.headers.get('x-ratelimit-reset', ''))}"
-        raise JournalError(f"GitHub's limit of requests is reached {until}; what was heard is kept, so ask again then")
+        raise JournalError(
+            f"GitHub's limit of requests is reached {until}; the answers so far are kept, so ask again then"
+        )
     if reply.status == 401:
         raise JournalError("GitHub refuses the token; give one that may read in GITHUB_TOKEN, or run: gh auth login")
     told = text_at(reply.document, "message") or f"status {reply.status}"

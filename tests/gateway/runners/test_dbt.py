@@ -174,4 +174,6 @@ class TestRealDbt:
         assert ended.returncode == 0, ended.stdout
         results = json.loads((pipeline.file.parent / "target" / "run_results.json").read_text())["results"]
         assert {result["unique_id"].split(".")[2] for result in results} == built
-        assert ("all of it runs: macros/half.sql may change any model" in ended.stdout) == (changed == "half.sql")
+        assert ("the whole project runs: macros/half.sql may change any model" in ended.stdout) == (
+            changed == "half.sql"
+        )
