@@ -1,4 +1,4 @@
-"""Where the baselines of a project lie, which outputs they belong to, and what killed processes left there."""
+"""Where the baselines of a project are, which outputs they belong to, and what killed processes left there."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 #: The folder beside the manifest that has one folder for each project.
-#: How the names of folders begin in which accepted outputs wait; no project's name begins so.
+#: The prefix of folders in which accepted outputs wait; no project's name begins with it.
 WAITING_PREFIX = ".accepting-"
 #: The folder in the state folder with what red runs kept, one folder for each project.
 WAITING_FOLDER = "waiting"
-#: What says who accepted which outputs, for whoever reviews them.
+#: The file that says who accepted which outputs, for reviewers.
 ACCEPTED_NAME = "ACCEPTED.md"
 EXISTS = "exists"
 #: Troubles that end with a new baseline.
@@ -47,7 +47,7 @@ def find_baselines_folder(manifest: Path | None, workspace_root: Path) -> Path:
 
 @dataclass(frozen=True)
 class ProjectBaselines:
-    """The baselines of one project: those of all lie in `folder`, this project's below its `name`. No symlink leads out."""
+    """The baselines of one project. All baselines are in `folder`, those of this project below its `name`. No symlink leads out."""
 
     folder: Path
     name: str
@@ -84,7 +84,7 @@ class ProjectBaselines:
         return real
 
     def list_paths(self) -> tuple[str, ...]:
-        """Return the paths of all that lies there and is no folder, sorted; no symlink is followed.
+        """Return the paths of everything there except folders, sorted; no symlink is followed.
 
         Raises:
             BaselineError: a folder cannot be read.
@@ -104,10 +104,10 @@ class ProjectBaselines:
             raise BaselineError(f"the baselines in {place} cannot be looked at: {error.strerror}") from error
 
     def refuse_symlinks(self, path: str) -> None:
-        """Make sure that nothing but real folders lies on the way to a baseline that is about to be written or removed.
+        """Make sure that the path to a baseline consists of real folders, before it is written or removed.
 
         Raises:
-            OSError: a symlink or a file lies on the way, or the way cannot be read.
+            OSError: a symlink or a file is on the path, or it cannot be read.
         """
         place = self.folder
         for part in (None, self.name, *path.split("/")[:-1]):
@@ -139,9 +139,9 @@ def describe_kind(mode: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFile:
-    """A file that is expected: each of `entries` names it, and all of them must hold.
+    """An expected file: each of `entries` names it, and all of them must hold.
 
-    `known_key` is what the engine that made a table says identifies a row.
+    `known_key` is the key of its rows according to the engine that made the table.
     """
 
     path: str
@@ -157,10 +157,10 @@ class ExpectedFile:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What is declared, as files.
+    """The declared outputs, as files.
 
-    `files` are sorted. `unmatched` are entries that name nothing at all. `unused` are baselines that are compared with
-    nothing, since no entry names them or those that do want none.
+    `files` are sorted. `unmatched` are entries that match nothing. `unused` are baselines that are compared with
+    nothing, because no entry names them, or only entries that need no baseline.
     """
 
     files: tuple[ExpectedFile, ...]
@@ -171,9 +171,9 @@ class Matched:
 def match_outputs(
     outputs: Sequence[DeclaredOutput], written: Iterable[str], kept: Sequence[str], tables: Iterable[str] = ()
 ) -> Matched:
-    """Find the files that are declared among the `written` paths and those that are `kept` as baselines.
+    """Find the declared files among the `written` paths and the baselines (`kept`).
 
-    `tables` are the written ones that were read out of databases: an entry of tables names no other file.
+    `tables` are the written tables of databases; an entry for tables names no other file.
     """
     written = frozenset(written)
     tables = frozenset((*tables, *kept))
@@ -197,9 +197,9 @@ def match_outputs(
 def settle_runs(
     outputs: Sequence[DeclaredOutput], written: WrittenFiles
 ) -> tuple[WrittenFiles, list[tuple[DeclaredOutput, str]]]:
-    """Give files whose path holds the name of the run a stable one: `{run}` in its place, as in their entry's pattern.
+    """Give files whose path contains the name of the run a stable one: `{run}` in its place, as in the pattern of their entry.
 
-    Return what the run wrote by these names, and entries with what is wrong: `{run}` stands for one name in a run.
+    Return the written files by these names, and the entries with errors: `{run}` stands for one name in a run.
     """
     stable: dict[str, str] = {}
     wrong = []
@@ -220,7 +220,7 @@ def settle_runs(
 
 
 def read_left_out(written: WrittenFiles) -> tuple[str, ...]:
-    """Return the tables and files that a narrowed run says it left out; none if it says nothing that can be used."""
+    """Return the tables and files that a run in part left out, as it reports; none if the report cannot be used."""
     if LEFT_OUT_FILE not in written.paths:
         return ()
     try:
@@ -233,9 +233,9 @@ def read_left_out(written: WrittenFiles) -> tuple[str, ...]:
 def list_absent(
     names: Sequence[str], outputs: Sequence[DeclaredOutput], kept: Iterable[str], written: WrittenFiles
 ) -> tuple[str, ...]:
-    """Return the baselines of files that a narrowed run left out: they have one of these names, or lie below it.
+    """Return the baselines of files that a run in part left out: they have one of these names, or are below it.
 
-    What is there is judged, whatever the run says.
+    A file that exists is judged, whatever the run reports.
     """
     if not names:
         return ()
@@ -245,7 +245,7 @@ def list_absent(
 
 
 def find_unused_baselines(manifest: Manifest) -> Iterator[str]:
-    """Yield for each folder of baselines what in it nothing uses, one sentence for each project."""
+    """Yield the unused baselines, as one sentence for each project."""
     folder = find_baselines_folder(manifest.path, manifest.workspace_root)
     projects = {project.name: project for project in manifest.projects}
     for name in _list_names(folder):
@@ -264,7 +264,7 @@ def find_unused_baselines(manifest: Manifest) -> Iterator[str]:
 
 
 def describe_unused(folder_name: str, name: str, unused: Sequence[str]) -> str:
-    """Say which baselines of a project are used by none of its outputs, and what removes them."""
+    """Say which baselines of a project none of its outputs uses, and how to remove them."""
     named = name_some([*map(show_path, unused)], _MOST_NAMED)
     return f"{folder_name}/{name} has baselines that no output is compared with ({named}): --golden-update removes them"
 

@@ -36,7 +36,7 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".svg")
 
 @dataclass(frozen=True, slots=True)
 class MovingFile:
-    """One file that moves: what of it does, what no rule covers, and the positions of the entries that name it."""
+    """One unstable file: its unstable parts, those that no rule covers, and the positions of the entries that name it."""
 
     path: str
     seen: tuple[str, ...]
@@ -46,9 +46,9 @@ class MovingFile:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What moved in the outputs of a project.
+    """The unstable parts of a project's outputs.
 
-    `rules` are what is to be added to the entries of `outputs:`, by their position. `missing` are files that not every run
+    `rules` are the additions to the entries of `outputs:`, by position. `missing` are files that not every run
     wrote. `outputs` are all entries with their new rules.
     """
 
@@ -59,7 +59,7 @@ class Calibration:
 
     @property
     def is_stable(self) -> bool:
-        """Tell whether nothing moves."""
+        """Tell whether all outputs are stable."""
         return not self.files and not self.missing
 
     @property
@@ -71,15 +71,15 @@ class Calibration:
 def calibrate(
     outputs: Sequence[DeclaredOutput], runs: Sequence[Mapping[str, Path]], redact: Redact = str
 ) -> Calibration:
-    """Compare what runs wrote, and find the rules for what moves.
+    """Compare the outputs of several runs, and find rules for the differences.
 
     Args:
         outputs: the entries of `outputs:`.
-        runs: for each run the files that the entries name: where each lies, by its path below project_dir. At least two.
-        redact: takes secrets out of what is shown.
+        runs: for each run, the location of each file that the entries name, by its path below project_dir. At least two.
+        redact: removes secrets from everything that is shown.
 
     Raises:
-        GoldenError: the harness could not do its job, such as DuckDB is not installed.
+        GoldenError: the harness could not do its job, for example because DuckDB is not installed.
     """
     entries = list(outputs)
     files: dict[str, MovingFile] = {}
@@ -108,7 +108,7 @@ def calibrate(
 def _spread_tolerance(
     entries: list[DeclaredOutput], rules: dict[int, dict[str, Any]], files: Mapping[str, Path]
 ) -> None:
-    """Give all outputs with computed numbers the tolerance that one of them needs: the next run may move others of them."""
+    """Give all outputs with computed numbers the same tolerance if one needs it: the next run may affect others of them."""
     most = max((rule.get(_TOLERANCE, 0.0) for rule in rules.values()), default=0.0)
     for position, entry in enumerate(entries):
         if not most or entry.relative_tolerance or entry.compare == "exists":
@@ -128,7 +128,7 @@ def _holds_computed_numbers(path: Path, entry: DeclaredOutput) -> bool:
 
 
 def _find_movement(entry: DeclaredOutput, one: Path, other: Path, redact: Redact) -> Movement | None:
-    """Find what moves between two files, with rules that were tried; None if they are equal under the rules there are."""
+    """Find the differences between two files, with rules that were tried; None if the present rules make them equal."""
     if compare_files(entry, one, other, shown_as=one.name, redact=redact) is None:
         return None
     movement = _ask_finder(entry, one, other, redact)
@@ -159,10 +159,10 @@ def _ask_finder(entry: DeclaredOutput, one: Path, other: Path, redact: Redact) -
 
 
 def add_rules(entry: DeclaredOutput, rules: Mapping[str, Any]) -> DeclaredOutput:
-    """Return an entry with further rules: lists are joined, the larger of two tolerances counts.
+    """Return an entry with additional rules: lists are joined, and the larger of two tolerances wins.
 
     Raises:
-        ValueError: its comparison does not know one of them.
+        ValueError: its comparison does not support one of them.
     """
     merged = {name: getattr(entry, name) for name in rules if isinstance(getattr(entry, name), tuple | float)}
     _merge_rules(merged, rules)

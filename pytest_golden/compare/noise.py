@@ -1,6 +1,6 @@
-"""Whether an output differs from its baseline only in what moves by itself: noise, and no regression.
+"""Tell whether an output differs from its baseline only by noise.
 
-Two things are known to move: what `golden calibrate` found, and columns of a table whose values are all times of this run.
+Two kinds of noise are known: what `golden calibrate` found, and columns of a table whose values are all times of this run.
 Such an output still fails. The failure names the rule that would cover it.
 """
 
@@ -34,7 +34,7 @@ _SLACK = timedelta(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class RunTime:
-    """When a run began and ended, in UTC; `hours_apart` is by how much its own clock may differ from UTC."""
+    """The begin and end of a run, in UTC. `hours_apart` is the possible difference of its own clock from UTC."""
 
     began: datetime
     ended: datetime
@@ -42,28 +42,28 @@ class RunTime:
 
     @property
     def bounds(self) -> tuple[datetime, datetime]:
-        """Return the first and the last time that the run could write."""
+        """Return the first and the last time that the run can have written."""
         apart = timedelta(hours=self.hours_apart) + _SLACK
         return self.began - apart, self.ended + apart
 
 
 class KnownMovements:
-    """What `golden calibrate` found in earlier runs, by project and by the `path` of the entry. An unreadable file is an empty one."""
+    """The findings of `golden calibrate` in earlier runs, by project and by the `path` of the entry. An unreadable file counts as empty."""
 
     def __init__(self, state_folder: Path) -> None:
         self._file = state_folder / KNOWN_NAME
 
     def find_rules(self, project: str, path: str) -> Mapping[str, Any]:
-        """Return the rules that make an output stable, which need not be in the manifest; empty when nothing is known."""
+        """Return rules that make an output stable and that may be missing in the manifest; empty if none are known."""
         outputs = self._read().get(project)
         rules = outputs.get(path) if isinstance(outputs, dict) else None
         return {name: tuple(value) if isinstance(value, list) else value for name, value in (rules or {}).items()}
 
     def keep(self, found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-        """Replace what is known of these projects.
+        """Replace the findings about these projects.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: they cannot be written.
         """
         with replace_file(self._file) as file:
             json.dump({**self._read(), **found}, file, indent=1)
@@ -83,13 +83,13 @@ def explain_noise(
     known: Mapping[str, Mapping[str, Any]],
     run: RunTime,
 ) -> str | None:
-    """Say that an output that differs does so only in what moves, and name the rule; None if it does not.
+    """Say that an output differs only by noise, and name the rule; None if it differs otherwise.
 
     Args:
         entries: the entries that name the output, each compared with a baseline.
         actual: the output.
         baseline: its accepted form.
-        known: what is known to move, by the `path` of an entry.
+        known: the known noise, by the `path` of an entry.
         run: the time of the run.
     """
     if any(entry.is_of_tables for entry in entries) and is_profile(baseline):
@@ -102,7 +102,7 @@ def explain_noise(
                 continue
             found = _find_rules(entry, actual, baseline, known.get(entry.path, {}), run)
         except (GoldenError, ValueError, TypeError):
-            # What was kept may not fit an entry that has changed since.
+            # The findings may not match an entry that has changed since.
             return None
         if found is None:
             return None

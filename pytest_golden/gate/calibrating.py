@@ -1,7 +1,8 @@
-"""Runs a golden project several times under other conditions, and finds what of its outputs moves by itself.
+"""Run a golden project several times under different conditions, and find the parts of its outputs that change by themselves.
 
-The first run has one processor. Later ones have another time (with libfaketime), hash seed, temporary folder and one thread in
-libraries that ask for a number. libfaketime breaks some programs, such as Python's `time.sleep`: a run that does not pass with it is repeated without it.
+The first run is pinned to one processor. Later runs have another time (with libfaketime), another hash seed, another temporary folder, and
+one thread in libraries with such a setting. libfaketime breaks some programs, such as those that call Python's `time.sleep`. A run that
+does not pass with it is repeated without it.
 """
 
 from __future__ import annotations
@@ -60,12 +61,11 @@ _THREADS = (
 
 @dataclass(frozen=True, slots=True)
 class ProjectCalibration:
-    """What came of one project's runs.
+    """The result of one project's runs.
 
-    `results` are those of the runs. `changed_inputs` are mounts and passed files that changed between the runs: what moves may
-    come from them. `found` is None if they did, or if a run did not end as expected. `failed_by_clock` is the first line of the
-    failure of a run with another time, which was repeated without. `moved_by_day` is what has no rule unless the project has the
-    `clock:` that is proposed, in `project`; None where none is.
+    `changed_inputs` are mounts and passed files that changed between the runs, so they may explain the differences. `found` is None in that
+    case, or if a run did not end as expected. `failed_by_clock` is the first line of the failure of a run with another time, which was
+    repeated without. `moved_by_day` is the difference that only a `clock:` covers; that clock is then in `project`. None if there is none.
     """
 
     project: GoldenProjectConfig
@@ -78,19 +78,19 @@ class ProjectCalibration:
 
     @property
     def runs(self) -> int:
-        """Return how often the project was run."""
+        """Return the number of runs."""
         return len(self.results)
 
     @property
     def told(self) -> str | None:
-        """Say that the runs had no other time where libfaketime is installed, and why."""
+        """Say that all runs used the real time although libfaketime is installed, and why."""
         if self.failed_by_clock is None:
             return None
         return f"all runs had the real time: with another one (libfaketime) it did not pass: {self.failed_by_clock}"
 
     @property
     def failed(self) -> GoldenProjectResult | None:
-        """Return the result of the run that did not end as expected, always the last one."""
+        """Return the result of the run that did not end as expected, which is always the last one."""
         return None if self.results[-1].status is ResultStatus.PASSED else self.results[-1]
 
 
@@ -102,17 +102,17 @@ def calibrate_project(
     watch: Callable[[int, ExecutionGateway], object] = lambda *_: None,
     draft: Draft | None = None,
 ) -> ProjectCalibration:
-    """Run a project so many times, and find the rules that make its outputs stable.
+    """Run a project several times, and find the rules that make its outputs stable.
 
-    Where no rule does, since it writes something else on another day, it is run as often again with a `clock:`, which is
-    proposed if it then is stable.
+    If no rule is enough because the result depends on the date, run it as often again with a `clock:`. The clock is proposed if it makes
+    the outputs stable.
 
     Args:
         project: the project, with `outputs:`.
-        open_gateway: makes the gateway of one run; each has threads and scratch of its own.
-        runs: how often to run it, at least 2.
-        watch: is told the number of the run, from 1, and its gateway.
-        draft: for a project without `outputs:`, makes entries from what the first run wrote.
+        open_gateway: makes the gateway of one run; each has its own threads and scratch.
+        runs: the number of runs, at least 2.
+        watch: receives the number of the run, from 1, and its gateway.
+        draft: for a project without `outputs:`, makes entries from the files that the first run wrote.
 
     Raises:
         GoldenError: the harness could not do its job.

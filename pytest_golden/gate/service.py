@@ -50,9 +50,9 @@ _NO_EXAMINE = (
 class RegressionGuard:
     """Runs golden projects one after another through a gateway and judges them.
 
-    `further_judge` returns more reasons against a pass. `today` decides whether a quarantine lasts. `baselines` is what
-    outputs are compared with; by default what lies in the gateway's workspace root. `slowdowns` knows how long passes took.
-    `narrowed` are the projects of which only what comes after these changed files runs, as in `history.unchanged.Selection`.
+    `further_judge` returns more reasons against a pass. `today` decides whether a quarantine is still valid. `baselines` is what
+    outputs are compared with; by default the baselines in the gateway's workspace root. `slowdowns` knows the durations of passes.
+    `narrowed` are the projects of which only the part that depends on these changed files runs, as in `history.unchanged.Selection`.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class RegressionGuard:
     ) -> GoldenProjectResult:
         """Run and judge one project; retry after a failure as often as it allows. Never raises for a project.
 
-        `statuses` tells what ran before it, as `find_unmet_need` wants it.
+        `statuses` are the statuses of the projects before it, as for `find_unmet_need`.
         """
         unmet = find_unmet_need(project, statuses)
         if unmet is not None:
@@ -134,7 +134,7 @@ class RegressionGuard:
         return outcome
 
     def _try_first_baselines(self, project: GoldenProjectConfig, result: GoldenProjectResult) -> GoldenProjectResult:
-        """Run a project whose first outputs were accepted once more, under other conditions, and warn of what moves."""
+        """Run a project again under other conditions after its first outputs were accepted, and warn about unstable parts."""
         changes = {output.change for output in result.accepted or ()}
         if changes != {OutputChange.NEW} or result.status is not ResultStatus.PASSED:
             return result
@@ -154,7 +154,7 @@ class RegressionGuard:
             yield Reason(reason.kind, self._redact(project, reason.message), path)
 
     def _redact(self, project: GoldenProjectConfig, text: str) -> str:
-        """Redact as the gateway does, which alone knows a project's secret values; a plugged-in one may not offer it."""
+        """Redact as the gateway does, because only it knows the secrets of a project. A plugged-in gateway may not offer this."""
         own: Callable[[GoldenProjectConfig, str], str] | None = getattr(self._gateway, "redact", None)
         return redact(text) if own is None else own(project, text)
 
@@ -173,7 +173,7 @@ class RegressionGuard:
 
 
 def _narrow(project: GoldenProjectConfig, changed: tuple[str, ...]) -> GoldenProjectConfig:
-    """Return the project with what tells its runner to run only what comes after the changed files."""
+    """Return the project with the changed files for its runner, so that only the part that depends on them runs."""
     if not changed:
         return project
     return replace(project, set_env={**project.set_env, CHANGED_FILES: json.dumps(changed)})
@@ -182,7 +182,7 @@ def _narrow(project: GoldenProjectConfig, changed: tuple[str, ...]) -> GoldenPro
 def _tell_narrowed(
     result: GoldenProjectResult, changed: tuple[str, ...], examination: Examination
 ) -> GoldenProjectResult:
-    """Return the result of a narrowed run. What it read is not all that the project reads."""
+    """Return the result of a run in part. Its reads are not all reads of the project."""
     trajectory = result.trajectory
     if trajectory is not None and _READS in _get_metadata(result):
         unknown = {_READS: None, _READS_INSIDE: None}
@@ -191,10 +191,10 @@ def _tell_narrowed(
 
 
 def find_unmet_need(project: GoldenProjectConfig, statuses: Mapping[str, ResultStatus | None]) -> str | None:
-    """Say which needed project did not pass, or None when all did.
+    """Say which needed project did not pass, or None if all did.
 
-    `statuses` holds what ran so far in this session, None for a project that began and never ended. A needed project that
-    is not in it was not selected, and does not count.
+    `statuses` are the statuses of this session so far; None for a project that began and never ended. A needed project that
+    is missing there was not selected, and does not count.
     """
     for name in project.needs:
         if name in statuses and statuses[name] is not ResultStatus.PASSED:
@@ -240,7 +240,7 @@ def _add_reasons(result: GoldenProjectResult, further: tuple[Reason, ...]) -> Go
 
 
 def _is_worth_a_retry(result: GoldenProjectResult) -> bool:
-    """Tell whether another attempt may help: changed files stay changed, and what was accepted is final."""
+    """Tell whether another attempt may help. Changed files stay changed, and accepted outputs are final."""
     final = {ReasonKind.INTERRUPTED, ReasonKind.PROJECT_CHANGED}
     is_final = result.accepted is not None or result.has_reason(final)
     return result.status.is_failure and not is_final
@@ -249,7 +249,7 @@ def _is_worth_a_retry(result: GoldenProjectResult) -> bool:
 def choose_keeping(word: str, read_slowdowns: Callable[[], SlowdownJudge] | None = None) -> KeepIf | None:
     """Return the rule for `--golden-keep` and `GOLDEN_KEEP`: `none`, `failed` or `all`; None keeps nothing.
 
-    `read_slowdowns` returns what judges durations, since a run may fail only because it is slow. It is called after a run.
+    `read_slowdowns` returns the judge of durations, because a run may fail only because it is slow. It is called after a run.
     """
 
     def is_wanted(project: GoldenProjectConfig, outcome: PipelineOutcome) -> bool:

@@ -1,7 +1,7 @@
-"""What red runs kept, to be looked at and accepted: `golden accept`, the web page and the tools of agents go through here.
+"""The outputs that red runs kept, to be reviewed and accepted. `golden accept`, the web page and the agents' tools use this module.
 
-What is shown of an output is found anew from its copy, since the record beside it is only a file. What was accepted is said in
-`golden_baselines/ACCEPTED.md`, one line for each output, for whoever reviews the change.
+The facts about an output are always computed from its copy, because the record beside it is only a file. Accepted outputs are listed in
+`golden_baselines/ACCEPTED.md`, one line each, for the reviewer of the change.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _MOST_REMEMBERED = 1000
 
 
 class WaitingOutputs:
-    """What waits of the projects of a manifest. With `is_foreign` it came from elsewhere, and stays as it is."""
+    """The waiting outputs of a manifest's projects. With `is_foreign`, they come from another machine and are not changed."""
 
     def __init__(self, manifest: Manifest, folder: WaitingFolder, *, is_foreign: bool = False) -> None:
         self._manifest = manifest
@@ -82,7 +82,7 @@ class WaitingOutputs:
         self._baselines = find_baselines_folder(manifest.path, manifest.workspace_root)
 
     def list_runs(self) -> tuple[WaitingRun, ...]:
-        """Return what waits, by project, in the manifest's order. An output that cannot be accepted any more says why.
+        """Return the waiting outputs by project, in the manifest's order. An output that can no longer be accepted says why.
 
         Raises:
             BaselineError: a record cannot be read.
@@ -92,7 +92,7 @@ class WaitingOutputs:
         return tuple(run for run in runs if run is not None)
 
     def find(self, project: GoldenProjectConfig) -> WaitingRun | None:
-        """Return what waits of one project; None if nothing does.
+        """Return the waiting outputs of one project; None if there are none.
 
         Raises:
             BaselineError: its record cannot be read.
@@ -103,7 +103,7 @@ class WaitingOutputs:
         return replace(run, outputs=tuple(self._look_at(project, output) for output in run.outputs))
 
     def find_proposal(self, name: str) -> Proposal | None:
-        """Return what is proposed of a project; None if nothing is.
+        """Return the proposal for a project; None if there is none.
 
         Raises:
             BaselineError: it cannot be read.
@@ -111,10 +111,10 @@ class WaitingOutputs:
         return self._folder.read_proposal(name)
 
     def propose(self, project: GoldenProjectConfig, paths: Collection[str], reason: str, who: str) -> tuple[str, ...]:
-        """Leave for a person what somebody who is none would accept; return the paths of the outputs.
+        """Record which outputs a caller who is not a person would accept, for a person to decide; return the paths of the outputs.
 
         Raises:
-            BaselineError: nothing waits, the reason is no sentence, or the proposal cannot be written.
+            BaselineError: nothing waits, the reason is not a sentence, or the proposal cannot be written.
         """
         chosen = self.choose(project, paths)[1]
         named = tuple(output.path for output in chosen)
@@ -129,10 +129,10 @@ class WaitingOutputs:
     def accept(
         self, project: GoldenProjectConfig, paths: Collection[str], reason: str, who: str
     ) -> tuple[AcceptedOutput, ...]:
-        """Make outputs that wait the baselines, those in `paths` or else all; return what became of each.
+        """Make waiting outputs the baselines, those in `paths` or else all; return the result of each.
 
         Raises:
-            BaselineError: nothing of it may be accepted, or it cannot be written.
+            BaselineError: none of them may be accepted, or they cannot be written.
         """
         reason = redact(check_reason(reason))
         run, chosen = self.choose(project, paths)
@@ -158,10 +158,10 @@ class WaitingOutputs:
     def choose(
         self, project: GoldenProjectConfig, paths: Collection[str]
     ) -> tuple[WaitingRun, tuple[WaitingOutput, ...]]:
-        """Return what waits of a project, and of that the outputs in `paths`, or else all.
+        """Return the waiting outputs of a project: those in `paths`, or else all.
 
         Raises:
-            BaselineError: nothing waits, one of the paths does not, or nothing of the run may be accepted.
+            BaselineError: nothing waits, one of the paths does not wait, or nothing of the run may be accepted.
         """
         run = self.find(project)
         if run is None:
@@ -177,7 +177,7 @@ class WaitingOutputs:
         return run, tuple(output for output in run.outputs if not paths or output.path in paths)
 
     def _look_at(self, project: GoldenProjectConfig, output: WaitingOutput) -> WaitingOutput:
-        """Return an output with what its copy says, and why it can be accepted no more, if so."""
+        """Return an output with the facts from its copy, and the reason if it can no longer be accepted."""
         if output.refused:
             return output
         baselines = ProjectBaselines(self._baselines, project.name)
@@ -201,7 +201,7 @@ class WaitingOutputs:
         return _examine(place, output, file, baseline)
 
     def _prepare(self, acceptance: Acceptance, name: str, output: WaitingOutput) -> str:
-        """Prepare one step; return why it cannot be taken."""
+        """Prepare one step; return the reason if it is not possible."""
         if output.change is OutputChange.REMOVED:
             acceptance.drop(output.path, output.message)
             return ""
@@ -215,7 +215,7 @@ class WaitingOutputs:
         return ""
 
     def _read_notes(self) -> str:
-        """Return what is in the file of accepted outputs.
+        """Return the content of the file of accepted outputs.
 
         Raises:
             BaselineError: it cannot be read, or is a symbolic link.
@@ -230,7 +230,7 @@ class WaitingOutputs:
             raise BaselineError(f"{told}; nothing was accepted") from None
 
     def _note(self, noted: str, name: str, outputs: Sequence[WaitingOutput], reason: str, who: str) -> None:
-        """Add a line for each accepted output to what is noted."""
+        """Add a line for each accepted output to the notes."""
         day = f"{utc_now():%Y-%m-%d}"
         for output in outputs:
             change = str(output.change)
@@ -249,9 +249,9 @@ class WaitingOutputs:
 
 @lru_cache(_MOST_REMEMBERED)
 def _examine(place: Path, output: WaitingOutput, file: ExpectedFile, baseline: Path | None) -> WaitingOutput:
-    """Return an output with what its copy says. The record of it holds the digests of both files, and was found true.
+    """Return an output with the facts from its copy. Its record holds the digests of both files, and they were verified.
 
-    A server is asked again and again, and a large table takes seconds.
+    A server asks for this often, and a large table takes seconds.
     """
     # The record is only a file: whether this may be a baseline is asked once more.
     trouble, allowed = find_trouble(file, place, WrittenFiles(place.parent, (), redact))
@@ -266,12 +266,12 @@ def _examine(place: Path, output: WaitingOutput, file: ExpectedFile, baseline: P
 
 
 def open_waiting(manifest: Manifest) -> WaitingOutputs:
-    """Return what waits in the state folder of a manifest's workspace."""
+    """Return the waiting outputs in the state folder of a manifest's workspace."""
     return WaitingOutputs(manifest, WaitingFolder(find_state_folder(manifest.workspace_root) / WAITING_FOLDER))
 
 
 def log_acceptance(journal: Journal, name: str, accepted: Iterable[AcceptedOutput], reason: str, who: str) -> None:
-    """Write into the journal what was accepted, if anything was."""
+    """Record the accepted outputs in the journal, if there are any."""
     done = [output for output in accepted if output.change is not OutputChange.REFUSED]
     if done:
         intent = f"accept outputs of {name}: {' '.join(reason.split())} ({who})"
@@ -281,10 +281,10 @@ def log_acceptance(journal: Journal, name: str, accepted: Iterable[AcceptedOutpu
 
 
 def check_clean(manifest: Manifest) -> None:
-    """Make sure that nothing in the checkout is edited but its baselines.
+    """Make sure that the checkout has no edits except in its baselines.
 
     Raises:
-        BaselineError: something is, or there is no checkout.
+        BaselineError: it has other edits, or there is no checkout.
     """
     checkout = read_checkout(manifest.workspace_root)
     if checkout.root is None or checkout.dirty_files is None:
@@ -334,7 +334,7 @@ def check_origin(run: WaitingRun, root: Path) -> None:
 
 @contextmanager
 def open_artifact(place: Path) -> Iterator[WaitingFolder]:
-    """Yield what waits in an artifact of CI: a folder, or the zip file that was downloaded.
+    """Yield the waiting outputs in an artifact of CI: a folder, or the downloaded zip file.
 
     Raises:
         BaselineError: it is neither, or nothing waits in it.
@@ -349,7 +349,7 @@ def open_artifact(place: Path) -> Iterator[WaitingFolder]:
 
 
 def _unpack(place: Path, folder: Path) -> Path:
-    """Take out of a zip file what can be part of a waiting project, and nothing else."""
+    """Extract only those files from a zip file that can belong to a waiting project."""
     try:
         with ZipFile(place) as packed:
             for member in packed.infolist():

@@ -1,4 +1,4 @@
-"""Recorded runs, results and projects as faces show them: lines of lists, details, explanations, a project's history."""
+"""Recorded runs, results and projects as faces show them: list rows, details, explanations, the history of a project."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _HIDDEN, _MERGED = form(hidden=True), form(merged=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRun(Shape):
-    """A gate run. Without `finished_at` it still runs, or was killed and no other run has found it since.
+    """A gate run. Without `finished_at`, it is still running, or it was killed and no later run has noticed yet.
 
-    `verdict` is what the run ended with. Until then it has no status and counts the results so far.
-    `selected_count` counts the projects that were to run. `is_own` is False for one in a worktree that was made for it, as
-    the base of a verification: no turn in what people ran before and after.
+    `verdict` is the final verdict. Until then it has no status, and counts the results so far.
+    `selected_count` is the number of selected projects. `is_own` is False for a run in a worktree that was made for it, such as
+    the base of a verification; such runs are not part of the sequence of people's own runs.
     """
 
     entry_id: str
@@ -52,25 +52,25 @@ class ListedRun(Shape):
     @property
     @in_form(first=True)
     def id(self) -> str:
-        """The id of its entry."""
+        """The id of its journal entry."""
         return self.entry_id
 
     @property
     @in_form()
     def is_interrupted(self) -> bool:
-        """Tell whether it was stopped, or found killed."""
+        """Tell whether it was interrupted, or killed."""
         return self.verdict.status is RunStatus.INTERRUPTED
 
     @property
     @in_form()
     def is_running(self) -> bool:
-        """Tell whether it has no end yet; `ListedRun` says what that may mean."""
+        """Tell whether it has not ended; see `ListedRun` for what this can mean."""
         return self.verdict.status is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedResult(Shape):
-    """One project's result in a gate run. `message` is the first reason, None for a pass; `number` counts as they came in."""
+    """One project's result in a gate run. `message` is the first reason, None for a pass. `number` is its position in the run."""
 
     number: int = field(metadata=_HIDDEN)
     entry_id: str
@@ -90,7 +90,7 @@ class ListedResult(Shape):
 
 @dataclass(frozen=True, slots=True)
 class OutputDifference(Shape):
-    """What is wrong with one output: a sentence, and a readable difference, empty if there is none."""
+    """What is wrong with one output: a sentence, and a readable difference, which may be empty."""
 
     path: str | None
     kind: str
@@ -100,12 +100,12 @@ class OutputDifference(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedResult(Shape):
-    """One project's result in a gate run. `result` has its steps, trajectory and what was known of its failure then.
+    """One project's result in a gate run. `result` has its steps, its trajectory and what was known about the failure at the time.
 
-    `gate` are the facts of its run's report. `environment` is what it ran in: interpreter, platform, processor, view, seal;
-    `distributions` the installed ones with their versions. `declaration` is the manifest's then. `previous_entry_id` and
-    `next_entry_id` are the project's results in people's own runs around it. `has_log` tells that the full log, whose place
-    is in the result, still lies on this machine. `output_summary` of the result has head and tail of its output.
+    `gate` are facts from the run's report. `environment` are interpreter, platform, processor, view and seal.
+    `distributions` are the installed packages and their versions. `declaration` is the declaration in the manifest of that time.
+    `previous_entry_id` and `next_entry_id` are the project's results in the neighbouring runs that people started. `has_log` tells that the full
+    log still exists on this machine. `output_summary` of the result is the beginning and the end of its output.
     """
 
     entry_id: str
@@ -125,22 +125,22 @@ class RecordedResult(Shape):
     @property
     @in_form()
     def differences(self) -> tuple[OutputDifference, ...]:
-        """What is wrong with its outputs."""
+        """The problems of its outputs."""
         return tuple(read_differences(self.result.reasons))
 
     @property
     @in_form()
     def failing_step(self) -> Mapping[str, Any] | None:
-        """The last step that says that it failed."""
+        """The last step with an error."""
         return find_failing_step(self.result.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureExplanation(Shape):
-    """Why a project's last result is what it is. `status` is None where it has none; of a pass there is nothing to explain.
+    """Why a project's last result is not a pass. `status` is None if it has no result. A pass has nothing to explain.
 
-    `changed_since_last_pass` is what the gate found when it failed: `lines` for people, and what they were made of. `known`
-    has alike what earlier runs and lessons say of it.
+    `changed_since_last_pass` is what the gate found out at the failure: `lines` for people, and the facts behind them. `known`
+    has the same form, for what earlier runs and lessons say about the failure.
     """
 
     project: str
@@ -157,7 +157,7 @@ class FailureExplanation(Shape):
     @property
     @in_form(first=True)
     def explanation(self) -> str:
-        """The same in words, a line each: the status, the reasons, the failing step, what changed, and what is known."""
+        """The same as text, one line each: the status, the reasons, the failing step, the changes, and what is known."""
         if self.status is None:
             return f"{self.project} has no result yet"
         if not self.status.is_failure:
@@ -174,7 +174,7 @@ class FailureExplanation(Shape):
 
     @classmethod
     def of(cls, recorded: RecordedResult, lessons: Iterable[Mapping[str, Any]] = ()) -> FailureExplanation:
-        """Explain a result; `lessons` are those that apply now: a recorded one of which a person may think otherwise by now is left out."""
+        """Explain a result. `lessons` are the ones that apply now; a recorded lesson that a person has rejected since is left out."""
         result = recorded.result
         now = {_name_lesson(one): one for one in lessons}
         changed = next((one for one in result.known if one.get("kind") == CHANGED), None)
@@ -197,7 +197,7 @@ class FailureExplanation(Shape):
 
 
 def read_differences(reasons: Iterable[Reason]) -> Iterator[OutputDifference]:
-    """Yield those reasons of a result that are about outputs."""
+    """Yield the reasons of a result that are about outputs."""
     for reason in reasons:
         if reason.kind in OUTPUT_KINDS:
             yield OutputDifference(reason.path, str(reason.kind), reason.headline, reason.difference)
@@ -210,7 +210,7 @@ def _name_lesson(known: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Declaration(Shape):
-    """What is declared of a project; None for what is not known."""
+    """The declared facts about a project; None for unknown ones."""
 
     name: str
     path: str | None
@@ -220,7 +220,7 @@ class Declaration(Shape):
 
     @classmethod
     def of(cls, name: str, declared: GoldenProjectConfig | None) -> Declaration:
-        """Return what is declared of a project that may be gone."""
+        """Return the declared facts about a project, which may no longer be declared."""
         if declared is None:
             return cls(name, None, None, None, is_declared=False)
         return cls(name, declared.path, declared.description, declared.expected_outcome, is_declared=True)
@@ -235,7 +235,7 @@ def _shorten(results: tuple[PastResult, ...]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class ListedProject(Shape):
-    """A project with its newest results, which stand first and have no messages. `declared` is None for one that is gone."""
+    """A project with its newest results, newest first and without messages. `declared` is None if it is no longer declared."""
 
     name: str = field(metadata=_HIDDEN)
     declared: GoldenProjectConfig | None = field(metadata=_HIDDEN)
@@ -246,7 +246,7 @@ class ListedProject(Shape):
     @property
     @in_form(merged=True, first=True)
     def declaration(self) -> Declaration:
-        """What is declared of it."""
+        """Its declaration."""
         return Declaration.of(self.name, self.declared)
 
     @property
@@ -270,25 +270,25 @@ class ListedProject(Shape):
     @property
     @in_form()
     def streak(self) -> str:
-        """How the newest result fits in with those before it; empty where there is none that ran to its end."""
+        """How the newest result compares with the ones before; empty if no result is complete."""
         return describe_streak(self.recent)
 
     @property
     @in_form()
     def flakiness(self) -> float | None:
-        """The share of consecutive results on one commit that differ, of those in `recent`."""
+        """The share of consecutive results on one commit that differ, among those in `recent`."""
         return flakiness(self.recent)
 
     @property
     @in_form()
     def median_seconds(self) -> float | None:
-        """The usual duration of a pass, of those in `recent`."""
+        """The usual duration of a pass, among those in `recent`."""
         return usual_duration(self.recent).median_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class PastDifference(Shape):
-    """The last result of a project whose outputs differed, and how."""
+    """The last result of a project whose outputs differed, with the differences."""
 
     entry_id: str
     run_id: str
@@ -298,7 +298,7 @@ class PastDifference(Shape):
 
 @dataclass(frozen=True, slots=True)
 class ProjectDetails(Shape):
-    """A project's past, the last difference of its outputs, and the newest lessons that it has taught."""
+    """The history of a project, the last difference of its outputs, and the newest lessons from it."""
 
     history: ProjectHistory = field(metadata=_MERGED)
     declared: GoldenProjectConfig | None = field(metadata=_HIDDEN)
@@ -308,7 +308,7 @@ class ProjectDetails(Shape):
     @property
     @in_form(merged=True, first=True)
     def declaration(self) -> Declaration:
-        """What is declared of it."""
+        """Its declaration."""
         return Declaration.of(self.history.name, self.declared)
 
     @property
@@ -320,7 +320,7 @@ class ProjectDetails(Shape):
 
 @dataclass(frozen=True, slots=True)
 class ProjectTrend(Shape):
-    """What the next run's duration is judged by: passes like the last one, the declared factor, and the limit of both."""
+    """The basis for judging the next run's duration: passes in the same environment, the declared factor, and the resulting limit."""
 
     durations: DurationTrend | None = field(metadata=_HIDDEN)
     max_slowdown: float | None
@@ -328,20 +328,20 @@ class ProjectTrend(Shape):
     @property
     @in_form(first=True)
     def pass_count(self) -> int:
-        """How many passes it is judged by."""
+        """The number of these passes."""
         return 0 if self.durations is None else self.durations.pass_count
 
     @property
     @in_form(merged=True, first=True)
     def usual(self) -> UsualDuration:
-        """The usual duration of these passes; None where there are none."""
+        """The usual duration of these passes; None if there are none."""
         known = self.durations
         return UsualDuration(known.median_seconds, known.mad_seconds) if known and known.pass_count else NO_DURATION
 
     @property
     @in_form()
     def limit_seconds(self) -> float | None:
-        """The limit; None where nothing is declared, or too few passes are known."""
+        """The limit; None if no factor is declared, or if there are too few passes."""
         if self.max_slowdown is None or self.durations is None or not self.durations.is_enough:
             return None
         return self.durations.limit_seconds(self.max_slowdown)
@@ -349,9 +349,9 @@ class ProjectTrend(Shape):
 
 @dataclass(frozen=True, slots=True)
 class ProjectHistory(Shape):
-    """A project's newest results, which stand first. `runs` are those that are shown; `recent` may have more of them.
+    """A project's newest results, newest first. `runs` are the ones to show; `recent` may contain more.
 
-    `trend` is None where nobody has asked for it.
+    `trend` is None if it was not requested.
     """
 
     name: str
@@ -362,17 +362,17 @@ class ProjectHistory(Shape):
     @property
     @in_form()
     def streak(self) -> str:
-        """How the newest result fits in with those before it; empty where it did not run to its end."""
+        """How the newest result compares with the ones before; empty if it is not complete."""
         return describe_streak(self.recent)
 
     @property
     @in_form()
     def flakiness(self) -> float | None:
-        """The share of consecutive results on one commit that differ, of those in `runs`."""
+        """The share of consecutive results on one commit that differ, among those in `runs`."""
         return flakiness(self.runs)
 
     @property
     @in_form(merged=True)
     def usual(self) -> UsualDuration:
-        """The usual duration of a pass, of those in `runs`."""
+        """The usual duration of a pass, among those in `runs`."""
         return usual_duration(self.runs)

@@ -217,11 +217,11 @@ class Journal:
             return stored.get_entry(connection, entry_id)
 
     def attach(self, signal_id: str, entry_id: str) -> model.Signal:
-        """Give a signal that found no entry to this one, where it counts as news of the entry alone. Return the signal.
+        """Attach a signal without an entry to this entry, and return it. It counts for the entry, not for an expectation.
 
         Raises:
-            JournalError: there is no such entry, or no such signal that waits, or they are of different agents.
-            ValueError: an id is no text, or blank.
+            JournalError: the entry or the waiting signal does not exist, or they belong to different agents.
+            ValueError: an id is not a text, or is blank.
             StorageError: it cannot be written.
         """
         signal_id, entry_id = (

@@ -1,6 +1,6 @@
-"""What earlier runs say in a session: which projects are unchanged, how long they take, what is known about a failure.
+"""What earlier runs contribute to a session: unchanged projects, usual durations, and what is known about a failure.
 
-The process that owns the session reads the store; xdist workers get the answers from it.
+The process that owns the session reads the store; xdist workers receive the answers from it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 _KEY = "golden_earlier"
-# When more fail at once they have one cause, and git is not asked any more.
+# If more projects fail in one run, they have one cause, and git is not asked again.
 _MOST_EXPLAINED = 20
 _MOST_SEEN = 3
 
 
 class EarlierRuns:
-    """What earlier runs tell before anything runs. Each question is asked at most once, when its answer is first needed."""
+    """The answers from earlier runs that are needed before anything runs. Each question is asked at most once, when it is first needed."""
 
     def __init__(
         self,
@@ -45,17 +45,17 @@ class EarlierRuns:
 
     @cached_property
     def selection(self) -> Selection | None:
-        """Which projects are left out as unchanged; None if that was not asked for."""
+        """The projects that are left out as unchanged; None if this was not requested."""
         return self._find_selection()
 
     @cached_property
     def slowdowns(self) -> SlowdownJudge:
-        """What judges durations."""
+        """The judge of durations."""
         return self._read_slowdowns()
 
     @property
     def narrowed(self) -> Mapping[str, tuple[str, ...]]:
-        """The projects of which only what comes after these changed files runs."""
+        """The projects of which only the part that depends on these changed files runs."""
         return {} if self.selection is None else self.selection.narrowed
 
     def find_left_out(self, project: GoldenProjectConfig) -> GoldenProjectResult | None:
@@ -63,13 +63,13 @@ class EarlierRuns:
         return None if self.selection is None else self.selection.make_result(project)
 
     def tell_worker(self, workerinput: dict[str, Any]) -> None:
-        """Pass to a worker what it needs."""
+        """Send a worker the answers that it needs."""
         selection = None if self.selection is None else self.selection.to_dict()
         workerinput[_KEY] = json.dumps({"selection": selection, "slowdowns": self.slowdowns.to_dict()})
 
     @classmethod
     def of_controller(cls, config: pytest.Config) -> EarlierRuns:
-        """Return what this worker's controller passed on."""
+        """Return the answers that this worker's controller sent."""
         text = getattr(config, "workerinput", {}).get(_KEY)
         if text is None:
             return cls()
@@ -99,7 +99,7 @@ def _know_no_slowdowns() -> SlowdownJudge:
 class GoldenHistory:
     """Reads for the terminal what the store knows. A store that cannot be read is reported once and changes nothing else.
 
-    Unless `learning` is `off`, lessons are shown; only if it is `on`, it is recorded that they were.
+    Lessons are shown unless `learning` is `off`. If it is `on`, it is also recorded that they were shown.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class GoldenHistory:
             with store.read() as connection:
                 return ask(connection)
         except Exception as error:
-            # Whatever an earlier run or another program has left there, the verdict of this run stands.
+            # Whatever is left there by an earlier run or another program, it does not change the verdict of this run.
             self._warn(f"earlier runs cannot be read: {error}")
             return None
 

@@ -248,8 +248,8 @@ def test_the_operator_finds_every_answer(
             "cycle": "git merge golden/cycle-",
             "words": "They approve",
             "signal": "Attach",
-            "failure": "Your word",
-            "intent": "Your word",
+            "failure": "Your judgement",
+            "intent": "Your judgement",
         }
         assert wanted[item["kind"]] in answered.text
         assert item["action"]

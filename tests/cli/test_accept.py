@@ -355,7 +355,7 @@ def test_options_that_do_not_go_together_are_refused(shop: Path, golden: Golden,
 def test_json_lists_and_does_nothing_else(changed: Path, golden: Golden) -> None:
     for words in (["sales", *RIGHT], ["--pending"]):
         ran = golden("accept", *words, "--json")
-        assert (ran.code, "--json prints what waits" in json.loads(ran.out)["error"]) == (2, True)
+        assert (ran.code, "--json prints the waiting outputs" in json.loads(ran.out)["error"]) == (2, True)
     assert read(changed, "sales/a.txt") == "1\n"
 
 

@@ -119,7 +119,7 @@ def test_result_shows_why_where_and_what_it_printed(client: TestClient, recorded
     passed = client.get(f"/results/{recorded.results['orders']}").text
     assert '<span class="ansi-green">3 rows</span> &lt;b&gt;' in passed
     assert "out/rows.csv" in passed
-    assert "The run before" in passed
+    assert "Previous run" in passed
 
 
 def table_of_rows(count: int) -> TableDifference:
@@ -209,7 +209,7 @@ def test_projects_show_how_they_went_lately(client: TestClient, manifest: Path, 
     page = client.get("/projects").text
     assert page.index(">new<") < page.index(">prices<") < page.index(">orders<")
     assert "never ran" in page
-    assert "declared no more" in page
+    assert "no longer declared" in page
     assert page.count('class="FAILED"') == 1
     history = client.get("/projects/prices").text
     assert "out.csv differs from its baseline" in history
@@ -362,7 +362,7 @@ def test_word_that_nobody_may_give_is_refused(client: TestClient, entry: Journal
 def test_pages_of_a_server_that_only_shows_have_no_forms(visit: Visit, entry: JournalEntry) -> None:
     page = visit(is_read_only=True).get(f"/journal/{entry.id}").text
     assert 'method="post"' not in page
-    assert "only shows" in page
+    assert "This server is read-only" in page
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_signal_tells_why_it_went_where_it_went(client: TestClient, services: Se
     routed = client.get(f"/signals/{entry.signals[0].id}").text
     assert "<strong>match_hint</strong>" in routed
     assert "stays quiet" in routed
-    assert "No rule found it a place" in client.get(f"/signals/{orphan.id}").text
+    assert "No rule matched" in client.get(f"/signals/{orphan.id}").text
     listed = client.get("/signals?routed_by=orphan").text
     assert "unheard of" in listed
     assert "all quiet" not in listed
@@ -710,7 +710,7 @@ def test_plans_are_listed_searched_and_shown(client: TestClient, services: Servi
 def test_gate_leaves_no_plan_which_the_empty_page_says(client: TestClient, services: Services) -> None:
     record_run(services.store, 0, orders={})
     assert learn_from_results(services.store).learned == 1
-    assert "Gates leave none here" in client.get("/plans").text
+    assert "Gates create none" in client.get("/plans").text
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""Finds which columns of a table move between two runs of the same files, and the fewest rules that make it stable.
+"""Find the columns of a table that differ between two runs on the same input, and the fewest rules that make it stable.
 
-A column is stable when both tables hold the same values in it, in whatever order. Rows are paired by their position, else by
+A column is stable if it has the same values in both tables, in any order. Rows are paired by position, else by
 the smallest key of stable columns, else in the order of all stable columns.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import DeclaredOutput
 
 _LAST_DIGITS_OF_FLOAT = 1e-5
-# A key of more columns identifies rows, and says nothing.
+# A key of more columns identifies rows by chance.
 _MOST_KEY_COLUMNS = 3
 _MOST_KEY_CANDIDATES = 12
 _MOST_KEYS_TRIED = 100
@@ -40,7 +40,7 @@ _FLOATS = ("FLOAT", "DOUBLE", "DECIMAL")
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """One column that moves: in how many rows, by how much at most where all of these are numbers, and one example."""
+    """One unstable column: the number of rows that differ, the largest difference if all are numbers, and one example."""
 
     column: Column
     count: int
@@ -59,10 +59,10 @@ class _Moved:
 
 
 def find_moving_columns(declared: DeclaredOutput, one: Content, other: Content, redact: Redact) -> Movement:
-    """Find what moves between two tables, and the rules for it.
+    """Find the differences between two tables, and the rules for them.
 
     Raises:
-        UnreadableError: one of them is no table.
+        UnreadableError: one of them is not a table.
         GoldenError: DuckDB cannot be used.
     """
     with open_engine() as engine:
@@ -162,7 +162,7 @@ def _propose(
 
 
 def _digest_columns(engine: Engine, table: Table, columns: Sequence[Column]) -> list[tuple[Any, ...]]:
-    """Return for each column what is the same for the same values in any order."""
+    """Return a digest of each column that does not depend on the order of its values."""
     digests: list[tuple[Any, ...]] = []
     for some in part(columns):
         values = [f"({canonical(column, f't.c{column.place}')})" for column in some]
@@ -185,7 +185,7 @@ def _find_key(engine: Engine, table: Table, stable: Sequence[Column]) -> tuple[C
 
 
 def _rank_candidates(engine: Engine, table: Table, columns: Sequence[Column]) -> list[Column]:
-    """Return the columns without nulls that tell most rows apart, in the table's order."""
+    """Return the columns without nulls that distinguish most rows, in the table's order."""
     counts: list[tuple[int, int]] = []
     for some in part(columns):
         asked = ", ".join(f"approx_count_distinct(t.c{each.place}), count(t.c{each.place})" for each in some)
@@ -203,7 +203,7 @@ def _holds_fractions(column: Column) -> bool:
 def _find_moved(
     engine: Engine, tables: tuple[Table, Table], columns: Iterable[Column], order: Sequence[Column]
 ) -> list[_Moved]:
-    """Pair the rows in the order of some columns, or as they stand, and return the columns that differ."""
+    """Pair the rows in the order of some columns, or by position, and return the columns that differ."""
     engine.keep_order(True)
     moved: list[_Moved] = []
     others = {column.label: column for column in tables[1].columns}
@@ -228,7 +228,7 @@ def _number_rows(table: Table, columns: Iterable[Column], order: Sequence[Column
 
 
 def _ask(column: Column, x: str, y: str) -> str:
-    """Write what is asked of one column: how many differ, how many of them are fractions, by what share, and one example."""
+    """Write the query about one column: how many values differ, how many of them are fractions, by what share, and one example."""
     differs = f"{x} IS DISTINCT FROM {y}"
     one, other = f"TRY_CAST({x}::VARCHAR AS DOUBLE)", f"TRY_CAST({y}::VARCHAR AS DOUBLE)"
     fractions = f"{differs} AND {one} IS NOT NULL AND {other} IS NOT NULL"

@@ -1,4 +1,4 @@
-"""What a runner is and what it is given, and how it finds its programs. Runs no pipeline."""
+"""What a runner is, what it receives, and how it finds its programs. Runs no pipeline."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 #: The variable with the files that have changed, a JSON list of paths relative to the folder of the pipeline's file.
 CHANGED_FILES = "GOLDEN_CHANGED_FILES"
-#: Where the script of an engine lists, for these, what it left out: a JSON list of tables (`schema.name`), and of files and folders that
-#: nothing was written to (relative to the folder in which it was started).
+#: The file in which an engine's script lists what it left out: a JSON list of tables (`schema.name`), and of files and folders that
+#: were not written (relative to the folder in which it was started).
 LEFT_OUT_FILE = ".golden-left-out.json"
 _PROBE_SECONDS = 60
 _BEGINNING_BYTES = 1 << 20
@@ -42,10 +42,10 @@ _POLYGLOT_EXEC = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PipelineFile:
-    """A pipeline whose command is wanted, as it lies on the host.
+    """A pipeline that needs a command, with its location on the host.
 
-    `file` and `project_dir` are absolute and exist. `path_variable` is the PATH that the pipeline will have, the bin of
-    its own virtual environment first. `python` is that environment's interpreter, else the gate's.
+    `file` and `project_dir` are absolute and exist. `path_variable` is the PATH that the pipeline will have, with the bin folder of
+    its own virtual environment first. `python` is the interpreter of that environment, else that of the gate.
     """
 
     config: GoldenProjectConfig
@@ -57,22 +57,22 @@ class PipelineFile:
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """One engine: how its pipelines are recognised and started, and what understands what they leave behind.
+    """One engine: how its pipelines are recognized and started, and how their traces are read.
 
-    A file that ends in one of `suffixes`, and that `recognises` accepts, is a pipeline of this engine; `files` says that in
-    words. The command is `find_start` (what starts the program), then `arguments`. `program` is the name that people type
-    for it: a `command:` that begins with it is started by `find_start` too, so that it is judged alike.
+    A file that ends in one of `suffixes`, and that `recognises` accepts, is a pipeline of this engine; `files` describes such files in
+    words. The command is `find_start` (the start of the program), then `arguments`. `program` is the name that people type
+    for it. A `command:` that begins with this name is also started by `find_start`, so that it is judged in the same way.
 
-    `engine_files` are patterns of the files that the engine keeps for itself, as in `writes:`; they are never unexpected and no outputs.
-    `is_incremental` means that it leaves out what is done already. `list_data` is as in `RunnerCommand`.
-    `is_sure` means that every recognised file is a pipeline, so that `golden init` declares it. `find_in_script` returns the `args:` of
-    a project from the text of a Python script that is certainly a pipeline of this engine, else None. `find_folder` returns the folder
-    from which people start a pipeline, by its file; `list_packages` the folders of packages that it uses and that are no pipelines.
-    `golden doctor` shows the versions of `distributions`; a name that ends in `-` stands for all that begin so. `keep_tables` are the
-    variables with which it puts tables into a file that a project keeps in memory, where nobody could compare them.
-    `find_narrowing` takes a project and the pipeline's file and returns a test for paths relative to its folder: does a change there reach
-    only what comes after it? If no other path changed, the engine is told these (`CHANGED_FILES`) and leaves out the rest. None: it always runs
-    whole, as it must if an output may be made of all that runs.
+    `engine_files` are patterns of the engine's own files, as in `writes:`. They are never unexpected, and never outputs.
+    `is_incremental` means that the engine skips work that is already done. `list_data` is as in `RunnerCommand`.
+    `is_sure` means that every recognized file is a pipeline, so that `golden init` declares it. `find_in_script` returns the `args:` of
+    a project if the text of a Python script is certainly a pipeline of this engine, else None. `find_folder` returns the folder
+    from which people start a pipeline. `list_packages` returns the folders of packages that it uses and that are not pipelines themselves.
+    `golden doctor` shows the versions of `distributions`; a name that ends in `-` is a prefix. `keep_tables` are the
+    variables that make a project put its in-memory tables into a file, where they can be compared.
+    `find_narrowing` takes a project and its pipeline's file, and returns a test for paths relative to the file's folder: does a change of this
+    path affect only what depends on it? If all changed paths pass, the engine receives them (`CHANGED_FILES`) and skips the rest. None: the
+    project always runs whole, for example because an output can depend on everything that runs.
     """
 
     name: str
@@ -97,12 +97,12 @@ class Runner:
 
 
 def is_started_beside(project: GoldenProjectConfig) -> bool:
-    """Tell whether a project is started in the folder of its pipeline's file."""
+    """Tell whether a project starts in the folder of its pipeline's file."""
     return project.project_dir is None or Path(project.project_dir) == Path(project.path).parent
 
 
 class RunnerError(ProjectUnusableError):
-    """No command can be given for a pipeline."""
+    """There is no command for a pipeline; the message says why."""
 
     def __init__(self, problem: Problem, pipeline: PipelineFile, message: str) -> None:
         super().__init__(f"{pipeline.config.name}: {message}", problem)
@@ -114,7 +114,7 @@ def find_program(
     """Find a program on the pipeline's PATH.
 
     Raises:
-        RunnerError: it is not there.
+        RunnerError: the program does not exist.
     """
     found = shutil.which(program, path=pipeline.path_variable)
     if found is None:
@@ -124,7 +124,7 @@ def find_program(
 
 
 def find_tool_python(program: str, module: str, pipeline: PipelineFile) -> str:
-    """Find the interpreter that has a Python tool: the one behind `program` on PATH, else the pipeline's own.
+    """Find an interpreter that has a Python tool: that of `program` on PATH, else the pipeline's own.
 
     Raises:
         RunnerError: neither has it.
@@ -165,7 +165,7 @@ def read_beginning(pipeline: PipelineFile) -> bytes:
 
 
 def find_above_package(file: Path) -> Path:
-    """Return the folder from which a Python file is imported: the first above it that is no package."""
+    """Return the folder from which a Python file is imported: the first folder above it that is not a package."""
     return next(folder for folder in file.parents if not (folder / "__init__.py").is_file())
 
 
@@ -175,7 +175,7 @@ def name_module(pipeline: PipelineFile) -> str:
 
 
 def read_regular(file: Path, most_bytes: int = _BEGINNING_BYTES) -> bytes | None:
-    """Return the first bytes of a regular file; None for a symlink, a pipe or a device, and for what cannot be read."""
+    """Return the first bytes of a regular file; None for a symlink, a pipe or a device, and for an unreadable file."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as stream:
@@ -185,7 +185,7 @@ def read_regular(file: Path, most_bytes: int = _BEGINNING_BYTES) -> bytes | None
 
 
 def load_yaml(file: Path) -> Any:
-    """Return what a YAML file of an engine holds; None if there is none that can be read, whatever a change wrote there."""
+    """Return the content of an engine's YAML file; None if it cannot be read or parsed."""
     try:
         return yaml.safe_load(read_regular(file) or b"")
     except (ValueError, RecursionError, yaml.YAMLError):
@@ -193,7 +193,7 @@ def load_yaml(file: Path) -> Any:
 
 
 def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:
-    """Find the interpreter that a console script is started with, or None when it is not a Python script."""
+    """Find the interpreter of a console script; None if it is not a Python script."""
     try:
         words = read_shebang(script)
     except OSError:
@@ -211,10 +211,10 @@ def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:
 
 @lru_cache(maxsize=256)
 def find_missing_modules(python: str, modules: tuple[str, ...]) -> tuple[str, ...]:
-    """Return which of these top-level modules an interpreter cannot import; all of them if there is none.
+    """Return the top-level modules that an interpreter cannot import; all of them if there is no interpreter.
 
-    Only our own interpreter is asked. A change of a project may have replaced any other, and that must not run outside of
-    a seal: its packages are looked for by their names.
+    Only our own interpreter is executed. A change may have replaced any other one, and that must not run outside a
+    seal, so its packages are searched for by name.
     """
     if python != sys.executable:
         places = _list_import_places(Path(python))
@@ -235,7 +235,7 @@ def find_missing_modules(python: str, modules: tuple[str, ...]) -> tuple[str, ..
 
 
 def _list_import_places(python: Path) -> tuple[Path, ...]:
-    """List where an interpreter imports from; for a package that is linked to, also the package's own folder."""
+    """List the folders from which an interpreter imports, including those of linked packages."""
     if not python.is_file():
         return ()
     prefix, base = python.parent.parent, Path(os.path.realpath(python)).parent.parent
@@ -248,7 +248,7 @@ def _list_import_places(python: Path) -> tuple[Path, ...]:
 
 
 def _holds_module(place: Path, module: str) -> bool:
-    """Tell whether a folder holds a top-level module or is it; a folder without an `__init__.py` may be what remains of one."""
+    """Tell whether a folder contains a top-level module or is it. A folder without an `__init__.py` may be a leftover of one."""
     if module in sys.builtin_module_names or (place / module / "__init__.py").is_file():
         return True
     if place.name == module and (place / "__init__.py").is_file():

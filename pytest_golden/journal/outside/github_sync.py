@@ -1,8 +1,8 @@
-"""Ask GitHub for the news that its webhooks would bring, where no webhook reaches: only with GET, and only about what is expected.
+"""Ask GitHub for the events that its webhooks would send, where no webhook arrives: only with GET, and only about open expectations.
 
-An object of the REST API has the form that it has in a webhook, so it is read by the same rules and known by the same external id:
-whatever comes twice, by both ways, has one effect. A page that has not changed since the last time costs nothing of GitHub's
-limit (conditional requests).
+An object of the REST API has the same form as in a webhook. So it is read by the same rules and identified by the same external id, and
+an event that arrives both ways has one effect. A page that has not changed since the last time does not count against GitHub's limit
+(conditional requests).
 
 Source: https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-rest-api
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pytest_golden.journal.model import Expectation
     from pytest_golden.journal.store import SweptStore
 
-#: Where GitHub answers, unless GITHUB_API_URL names another place.
+#: GitHub's address, unless GITHUB_API_URL names another one.
 DEFAULT_URL = "https://api.github.com"
 MOST_PULL_REQUESTS = 50
 _SECONDS = 30.0
@@ -73,7 +73,7 @@ class _Journal(Protocol):
 
 
 class Ask(Protocol):
-    """Sends one GET request for a path; `etag` is that of the answer which is known, "" for none."""
+    """Sends one GET request for a path. `etag` is that of the known answer, "" for none."""
 
     def __call__(self, path: str, etag: str) -> Reply:
         """Send it, or raise JournalError."""
@@ -82,14 +82,14 @@ class Ask(Protocol):
 
 @dataclass(slots=True)
 class Known:
-    """What is remembered between two times: the repository's id, and the ETag of each page."""
+    """What is remembered between two calls: the repository's id, and the ETag of each page."""
 
     repository: int | None = None
     etags: dict[str, str] = field(default_factory=dict)
 
 
 def read_known(path: Path, key: str) -> Known:
-    """Read what is remembered under a key; nothing if there is no such file, or it cannot be used."""
+    """Read what is remembered under a key; nothing if the file does not exist or cannot be used."""
     try:
         kept = json.loads(path.read_bytes())[key]
         etags = {str(name): str(etag) for name, etag in kept["etags"].items()}
@@ -99,7 +99,7 @@ def read_known(path: Path, key: str) -> Known:
 
 
 def write_known(path: Path, key: str, known: Known) -> None:
-    """Remember it beside what other keys have. Where that cannot be written, all is asked again the next time."""
+    """Remember it, beside the other keys. If it cannot be written, the next call asks for everything again."""
     with suppress(OSError):
         try:
             kept = json.loads(path.read_bytes())
@@ -112,7 +112,7 @@ def write_known(path: Path, key: str, known: Known) -> None:
 
 
 class Wanted(NamedTuple):
-    """What is asked about: pull requests by number or by their branch, commits or branches, and deployments of such."""
+    """The subjects to ask about: pull requests by number or by branch, commits or branches, and their deployments."""
 
     pull_requests: tuple[int, ...]
     refs: tuple[str, ...] = ()
@@ -122,9 +122,9 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SyncReport(Shape):
-    """What a synchronisation did: how many pages it asked for, and which signals were new.
+    """The result of a synchronization: the number of requested pages, and the new signals.
 
-    `unchanged` pages cost nothing of GitHub's limit, of which `left` requests remain (None: not told).
+    `unchanged` pages do not count against GitHub's limit, of which `left` requests remain (None: not known).
     """
 
     asked: int
@@ -134,7 +134,7 @@ class SyncReport(Shape):
 
 
 def list_wanted(expectations: Iterable[Expectation], repository: str, pull_requests: Iterable[int] = ()) -> Wanted:
-    """List what open expectations wait for in a repository, by their hints, and these pull requests; at most 50 of each."""
+    """List the subjects that open expectations wait for in a repository, by their hints, and these pull requests; at most 50 of each."""
     numbers = dict.fromkeys(pull_requests)
     refs, heads, deployed = dict[str, None](), dict[str, None](), dict[str, None]()
     for expectation in expectations:
@@ -161,12 +161,12 @@ def sync_github(
     pull_requests: Iterable[int] = (),
     progress: Callable[[int], None] | None = None,
 ) -> SyncReport:
-    """Bring in what GitHub says about these pull requests and about what the journal's open expectations wait for.
+    """Fetch what GitHub says about these pull requests and about the subjects of the journal's open expectations.
 
-    `progress` is told how many pull requests and commits have been asked about. `known` is changed.
+    `progress` receives the number of pull requests and commits that were asked about. `known` is changed.
 
     Raises:
-        JournalError: `repository` is not `owner/name`; GitHub refuses, cannot be reached, or its limit is reached. What came before is kept.
+        JournalError: `repository` is not `owner/name`; GitHub refuses, cannot be reached, or its limit is reached. Earlier answers are kept.
         StorageError: the journal cannot be read or written.
     """
     if not _REPOSITORY.fullmatch(repository):
@@ -187,7 +187,7 @@ def sync_github(
 
 
 class GitHubSync:
-    """One synchronisation of a repository, `owner/name`: reads what is wanted, and gives each piece of news to `take`."""
+    """One synchronization of a repository, `owner/name`. It reads the wanted subjects and passes each event to `take`."""
 
     def __init__(self, repository: str, ask: Ask, known: Known, take: Callable[[dict[str, Any]], None]) -> None:
         self._repository = repository
@@ -199,7 +199,7 @@ class GitHubSync:
         self.left: int | None = None
 
     def run(self, wanted: Wanted, progress: Callable[[int], None] | None = None) -> None:
-        """Ask about what is wanted. What was taken stays taken if GitHub stops answering half-way.
+        """Ask about the wanted subjects. Answers are kept even if GitHub stops answering half-way.
 
         Raises:
             JournalError: GitHub refuses, cannot be reached, or its limit is reached; the message says until when.
@@ -214,7 +214,7 @@ class GitHubSync:
             sync(one)
             if progress is not None:
                 progress(done)
-        # What nobody waits for any more need not be remembered.
+        # Subjects that no expectation waits for are forgotten.
         self._known.etags = {path: etag for path, etag in self._known.etags.items() if path in self._seen}
 
     def _sync_pull_request(self, number: int) -> None:
@@ -248,7 +248,7 @@ class GitHubSync:
                 self._sync_pull_request(number)
 
     def _sync_deployments(self, ref: str) -> None:
-        """Read what became of the deployments of a commit or branch."""
+        """Read the results of the deployments of a commit or branch."""
         self._require_repository()
         key = "sha" if _SHA.fullmatch(ref) else "ref"
         for deployment in self._list(f"deployments?{key}={quote(ref, safe='')}", always=True):
@@ -258,7 +258,7 @@ class GitHubSync:
                     self._hear("deployment_status", {"deployment_status": status, "deployment": deployment})
 
     def _sync_issue(self, number: int) -> None:
-        """Read the comments on what is no pull request; a repository that is not shown at all is told."""
+        """Read the comments on an issue; if the repository is not accessible at all, say so."""
         self._require_repository()
         self._sync_comments(number, {"number": number})
 
@@ -267,13 +267,13 @@ class GitHubSync:
             self._hear("issue_comment", {"action": "created", "issue": issue, "comment": comment})
 
     def _find_closer(self, number: int, found: dict[str, Any]) -> Any:
-        """Return who closed a pull request: a stranger who closes their own decides nothing."""
+        """Return who closed a pull request. A stranger who closes their own pull request decides nothing."""
         if text_at(found, "merged_at") or text_at(found, "author_association") in TRUSTED:
             return value_at(found, "merged_by")
         return value_at(self._get(f"issues/{number}", always=True), "closed_by")
 
     def _sync_ref(self, ref: str, request: dict[str, Any] | None = None) -> None:
-        """Read the checks and statuses of a commit or branch, of a pull request if it is its head."""
+        """Read the checks and statuses of a commit or branch, with the pull request whose head it is."""
         self._require_repository()
         place = f"commits/{quote(ref, safe='')}"
         known_branch = None if request is None else self._name_branch(request)
@@ -322,7 +322,7 @@ class GitHubSync:
                 return
 
     def _get(self, path: str, *, always: bool = False) -> Any:
-        """Return what a page has; None if it has not changed or is not there. `always` asks also for what is known."""
+        """Return the content of a page; None if it has not changed or does not exist. `always` also asks for known pages."""
         whole = self._name_page(path)
         reply = self._ask(whole, "" if always else self._known.etags.get(whole, ""))
         self._seen.add(whole)
@@ -345,7 +345,7 @@ class GitHubSync:
 
 
 class GitHubState(NamedTuple):
-    """What GitHub says about something now; `says` is None for not yet."""
+    """What GitHub says about a subject now; `says` is None if it is not decided yet."""
 
     says: SignalType | None
     told: str
@@ -353,10 +353,10 @@ class GitHubState(NamedTuple):
 
 
 def find_ask() -> Ask:
-    """Return what asks GitHub: with GITHUB_TOKEN or GH_TOKEN, else by `gh`, else without a login; at GITHUB_API_URL if that is set.
+    """Return a function that asks GitHub: with GITHUB_TOKEN or GH_TOKEN, else with `gh`, else without a login; at GITHUB_API_URL if set.
 
     Raises:
-        JournalError: that address is none to which a token may go.
+        JournalError: a token must not be sent to that address.
     """
     url = os.environ.get("GITHUB_API_URL") or DEFAULT_URL
     token = os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN")
@@ -364,7 +364,7 @@ def find_ask() -> Ask:
 
 
 def find_state(subject: str, name: str = "", ask: Ask | None = None) -> GitHubState:
-    """Tell what became of a pull request (`owner/name#42`), or how the check of this name ended on it or on a commit (`owner/name@commit`).
+    """Tell how a pull request (`owner/name#42`) ended, or the check of this name on it or on a commit (`owner/name@commit`).
 
     Raises:
         JournalError: GitHub refuses, cannot be reached, or its limit is reached.
@@ -437,10 +437,10 @@ class _NoRedirect(HTTPRedirectHandler):
 
 
 def ask_with_token(url: str, token: str | None) -> Ask:
-    """Return what asks at this URL directly, through the proxy of the environment if there is one.
+    """Return a function that asks at this URL directly, through the proxy of the environment if there is one.
 
     Raises:
-        JournalError: a token would go over a connection that is not encrypted.
+        JournalError: a token would be sent over an unencrypted connection.
     """
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in {"127.0.0.1", "localhost", "::1"}):
@@ -472,7 +472,7 @@ def ask_with_token(url: str, token: str | None) -> Ask:
 
 
 def ask_with_gh() -> Ask | None:
-    """Return what asks through GitHub's own program `gh`, with the login that it has; None where there is none."""
+    """Return a function that asks with GitHub's own program `gh` and its login; None if it is not installed."""
     program = shutil.which("gh")
     if program is None:
         return None

@@ -180,7 +180,7 @@ def test_what_was_heard_before_the_limit_is_kept(journal: Journal, server: FakeG
     server.pages[f"repos/{REPOSITORY}/issues/42/comments"] = (429, {"message": "slow down"})
     server.headers = {"Retry-After": "60"}
     known = Known()
-    with pytest.raises(JournalError, match="what was heard is kept"):
+    with pytest.raises(JournalError, match="the answers so far are kept"):
         sync(journal, server, known, pull_requests=[42])
     assert [one.data["event"] for one in journal.orphans()] == ["pull_request_review"]
     put(server)
