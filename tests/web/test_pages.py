@@ -193,6 +193,16 @@ def test_page_of_the_largest_result_stays_light(client: TestClient, store: Store
     assert len(client.get("/projects/orders").text.encode()) < MOST_PAGE_BYTES
 
 
+def test_a_step_that_is_its_own_error_is_shown_once(client: TestClient, store: Store) -> None:
+    told = Trajectory.new().add_step("observation", "it left no step", metadata={"error": "it left no step"})
+    told = told.add_step("action", "load", metadata={"error": "no such table"})
+    steps = tuple(told.to_dict()["steps"])
+    recorded = record_run(store, 0, orders={"status": ResultStatus.FAILED, "steps": steps, "steps_total": 2})
+    page = client.get(f"/results/{recorded.results['orders']}").text
+    assert page.count("it left no step") == 1
+    assert page.count("no such table") == 2
+
+
 def test_result_says_where_the_time_went_if_it_is_worth_a_word(client: TestClient, store: Store) -> None:
     slow = {"execution_time_seconds": 2.0, "prepare_seconds": 1.2, "compare_seconds": 61.0}
     quick = {"execution_time_seconds": 2.0, "prepare_seconds": 0.02, "compare_seconds": 0.03}
@@ -319,11 +329,11 @@ def test_timeline_shows_entries_and_narrows_them(client: TestClient, services: S
 
 def test_empty_pages_teach_what_they_are_for(client: TestClient) -> None:
     assert "golden journal log-intent" in client.get("/journal").text
-    assert "Nothing is waited for" in client.get("/expectations").text
-    assert "No news yet" in client.get("/signals").text
+    assert "No open expectations" in client.get("/expectations").text
+    assert "No signals yet" in client.get("/signals").text
     assert "Nothing to sum up" in client.get("/summary").text
     assert "No agent has logged a task" in client.get("/agents").text
-    assert "Nothing fits" in client.get("/journal?agent=nobody").text
+    assert "Nothing matches" in client.get("/journal?agent=nobody").text
 
 
 def test_entry_shows_what_was_expected_heard_and_said(client: TestClient, entry: JournalEntry) -> None:
@@ -489,7 +499,7 @@ def test_agents_are_told_with_their_failures_and_hints(client: TestClient, servi
     assert ("&lt;b&gt;fixer" in page, "<b>fixer" in page, "<i>" in page) == (True, False, False)
     assert '<span class="figure">33.3 %</span> succeeded' in page
     assert "2 times" in page
-    (plan,) = re.findall(r'href="(/plans/plan_[^"]*)"', page.split("again and again")[2])
+    (plan,) = re.findall(r'href="(/plans/plan_[^"]*)"', page.split("Repeated failures")[1])
     assert client.get(plan).status_code == 200
     assert client.get("/outcomes?agent=nobody&since=7d").text.count("No agent has logged a task") == 1
     answer = client.get("/agents/pairs.jsonl")
@@ -500,8 +510,8 @@ def test_agents_are_told_with_their_failures_and_hints(client: TestClient, servi
 
 
 def test_a_search_finds_ids_projects_intents_lessons_and_plans(client: TestClient, services: Services) -> None:
-    assert "What do you look for?" in client.get("/search").text
-    assert "Nothing fits" in client.get("/search?q=zzzzz").text
+    assert "What are you looking for?" in client.get("/search").text
+    assert "Nothing matches" in client.get("/search?q=zzzzz").text
     entry = services.journal.log_intent(f"Load the 100% Orders {HOSTILE}", agent_id="builder")
     page = client.get("/search?q=the+100%25+orders").text
     assert f'href="/journal/{entry.id}"' in page
@@ -635,7 +645,7 @@ def test_lessons_are_listed_and_searched(client: TestClient, services: Services,
     assert other not in found
     assert lesson not in client.get("/lessons?filter=shown").text
     assert lesson in client.get("/lessons?filter=waits").text
-    assert "Nothing fits" in client.get("/lessons?q=zzzz").text
+    assert "Nothing matches" in client.get("/lessons?q=zzzz").text
     items = client.get(f"{API}/lessons", params={"q": "instead"}).json()["items"]
     assert [one["id"] for one in items] == [lesson]
 
@@ -704,7 +714,7 @@ def test_plans_are_listed_searched_and_shown(client: TestClient, services: Servi
         assert item["id"] in client.get(path).text
     shown = client.get(f"/plans/{item['id']}").text
     assert shown.index("read") < shown.index("join")
-    assert "Nothing fits" in client.get("/plans?q=zzzz").text
+    assert "Nothing matches" in client.get("/plans?q=zzzz").text
 
 
 def test_gate_leaves_no_plan_which_the_empty_page_says(client: TestClient, services: Services) -> None:
