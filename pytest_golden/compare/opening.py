@@ -1,7 +1,7 @@
-"""The two files of a comparison, its mismatch and its errors; and how files are read without trusting them.
+"""The two files of a comparison, its mismatch and its errors; and reading files without trusting them.
 
-Only regular files are read, archives are decompressed, and all comes in chunks, so that none fills the memory. An archive is
-recognised by its suffix: `.gz`, `.bz2`, `.xz`, `.zst`. Every failure is an `UnreadableError`.
+Only regular files are read, archives are decompressed, and everything is read in chunks, so that no file fills the memory. An archive is
+recognized by its suffix: `.gz`, `.bz2`, `.xz`, `.zst`. Every failure is an `UnreadableError`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 256 << 10
 
-# What unfolds to more than this, and to so many times its size, is a bomb or an accident: data is packed 5 to 100 times smaller.
+# Content that expands beyond this size and this factor is a bomb or an accident: data is compressed 5 to 100 times.
 _MOST_UNFOLDED_BYTES = 1 << 30
 _MOST_TIMES = 250
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -50,11 +50,11 @@ _TROUBLES = {
 }
 _BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
 
-# A piece of zstd can unfold to 32,768 times its size, one of xz to 7,000 times.
+# A piece of zstd can expand to 32,768 times its size, one of xz to 7,000 times.
 _PIECE_BYTES = 512
-# A piece of bz2 can unfold to a million times its size: it comes in parts.
+# A piece of bz2 can expand to a million times its size, so it is read in parts.
 _PART_BYTES = 1 << 20
-# As much as `xz -9` needs, twice over; an archive may ask for 4 GiB.
+# Twice as much as `xz -9` needs; an archive may ask for 4 GiB.
 _XZ_MEMORY_BYTES = 160 << 20
 
 
@@ -75,9 +75,9 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Why an output does not hold: the first line of `message` is one sentence, a difference to be read may follow.
+    """Why an output does not hold. The first line of `message` is one sentence; a readable difference may follow.
 
-    `difference` is the same of a table as values.
+    `difference` is the difference of a table as values.
     """
 
     kind: ReasonKind
@@ -87,9 +87,9 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """What differs between the outputs of two runs of the same files, and the fewest rules under which they are equal.
+    """The differences between the outputs of two runs on the same input, and the fewest rules that make them equal.
 
-    `rules` are keys of an entry of `outputs:` with what is to be added to them. `seen` says what moves and which rule covers
+    `rules` are keys of an entry of `outputs:`, with the values to add. `seen` says what differs and which rule covers
     it, `unsolved` what no rule covers: one sentence each.
     """
 
@@ -98,21 +98,21 @@ class Movement:
     unsolved: tuple[str, ...] = ()
 
 
-#: Numbers that differ by no more than this part of the larger differ in their last digits: the order of a sum moves these.
+#: Numbers that differ by at most this share of the larger one differ only in their last digits, as after sums in another order.
 LAST_DIGITS = 1e-10
 
 
 def propose_tolerance(share: float) -> float:
-    """Return a tolerance for numbers of which so much was seen to move: ten times as much, with one digit, and at least 1e-9.
+    """Return a tolerance for numbers that differed by this share: ten times as much, with one digit, and at least 1e-9.
 
-    Two runs do not show the most that the next ones do. 1e-9 is what `math.isclose` allows.
+    Two runs do not show the largest difference that later runs can have. 1e-9 is the default of `math.isclose`.
     """
     unit = 10.0 ** floor(log10(share))
     return max(1e-9, float(f"{ceil(share / unit - 1e-9) * unit * 10:.0e}"))
 
 
 class UnreadableError(GoldenError):
-    """A file cannot be read as what it should be; the message goes on after the file's name: `is cut short`."""
+    """A file cannot be read as expected. The message continues a sentence that begins with the file's name: `is cut short`."""
 
     def __init__(self, side: Side, message: str) -> None:
         self.side = side
@@ -120,24 +120,24 @@ class UnreadableError(GoldenError):
 
 
 class VastError(UnreadableError):
-    """An archive unfolds beyond all bounds; what was read of it is not the whole."""
+    """An archive expands beyond all limits, so only a part of it was read."""
 
 
 class PatternTimedOutError(GoldenError):
-    """A pattern of the manifest backtracks without end over a text."""
+    """A pattern of the manifest backtracks without end on a text."""
 
 
 def choose_comparison(path: str | PurePath, declared: DeclaredOutput) -> str:
-    """Return the declared comparison; where none is, the one of the file's suffix, through that of an archive."""
+    """Return the declared comparison, or else the one for the file's suffix, without that of an archive."""
     return declared.compare or comparison_by_suffix(str(path).replace("\\", "/"))
 
 
 def read_chunks(content: Content, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """Yield what a file holds, of an archive the plain content, in chunks of that size; only the last one is shorter.
+    """Yield the content of a file, decompressed if it is an archive, in chunks of that size; only the last one is shorter.
 
     Raises:
-        UnreadableError: it is gone, no regular file, or an archive that is broken or needs what is not installed.
-        VastError: it is an archive that unfolds beyond all bounds.
+        UnreadableError: it does not exist, is not a regular file, or is an archive that is broken or needs a missing package.
+        VastError: it is an archive that expands beyond all limits.
     """
     with _open_regular(content) as file:
         if not is_archive(content):
@@ -151,13 +151,13 @@ def read_chunks(content: Content, chunk_bytes: int = CHUNK_BYTES) -> Iterator[by
 
 
 def read_raw_chunks(content: Content, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """Yield what a file holds as it lies on the disk, in chunks as `read_chunks` does."""
+    """Yield the bytes of a file on the disk, in chunks as `read_chunks` does."""
     with _open_regular(content) as file:
         yield from _read_all(file, chunk_bytes, content)
 
 
 def has_equal_bytes(one: Content, other: Content) -> bool:
-    """Tell whether two files hold the same bytes as they lie on the disk.
+    """Tell whether two files have the same bytes on the disk.
 
     Raises:
         UnreadableError: one of them cannot be read.
@@ -172,9 +172,9 @@ def has_equal_bytes(one: Content, other: Content) -> bool:
 
 
 def _read_in_place(file: io.BufferedReader, size: int, content: Content) -> Iterator[bytearray]:
-    """Yield what a file of this size holds, each time in the same buffer: behind the file's end is what was there before.
+    """Yield the content of a file of this size, always in the same buffer. Bytes after the file's end are old content.
 
-    Four times as fast as chunks of their own, for which the system must find memory.
+    Four times as fast as new chunks, for which the system must allocate memory.
     """
     buffer = bytearray(min(size, CHUNK_BYTES))
     try:
@@ -185,10 +185,10 @@ def _read_in_place(file: io.BufferedReader, size: int, content: Content) -> Iter
 
 
 def read_size(content: Content) -> int:
-    """Return the size that a file has on the disk, in bytes.
+    """Return the size of a file on the disk, in bytes.
 
     Raises:
-        UnreadableError: it is gone or no regular file.
+        UnreadableError: it does not exist or is not a regular file.
     """
     with _open_regular(content) as file:
         return os.fstat(file.fileno()).st_size
@@ -200,7 +200,7 @@ def is_archive(content: Content) -> bool:
 
 
 def _refuse_vast(chunks: Iterator[bytes], packed_bytes: int, content: Content) -> Iterator[bytes]:
-    """Refuse to go on in an archive that would take hours, or the whole disk, to be unfolded."""
+    """Refuse an archive that would take hours, or the whole disk, to decompress."""
     room = max(_MOST_UNFOLDED_BYTES, _MOST_TIMES * packed_bytes)
     for chunk in chunks:
         room -= len(chunk)

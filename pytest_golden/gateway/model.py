@@ -114,7 +114,7 @@ class Ending(StrEnum):
 
 
 class Problem(StrEnum):
-    """Why the harness could not run a pipeline, or cannot vouch for its run, beside what `Ending` says."""
+    """Why the harness could not run a pipeline, or cannot vouch for its run, apart from `Ending`."""
 
     PATH_NOT_FOUND = "path_not_found"
     PATH_NOT_ALLOWED = "path_not_allowed"
@@ -143,8 +143,8 @@ class PatternVerdict(StrEnum):
 class WrittenFile(Shape):
     """One file or symlink that a pipeline created or changed.
 
-    `kind` is `file`, `symlink` or `mode` (only the permission bits changed). `sha256` is the hex digest of the content,
-    of the target's text for a symlink; empty for a file that was not read, of which the outcome's problem tells.
+    `kind` is `file`, `symlink` or `mode` (only the permission bits changed). `sha256` is the hex digest of the content, or
+    of a symlink's target text. It is empty if the file was not read; the outcome's problem says why.
     """
 
     path: str = field(metadata=_HIDDEN)
@@ -171,7 +171,7 @@ class WriteSet(Shape):
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> WriteSet:
-        """Read back what `to_dict` gave."""
+        """Return the value of which `to_dict` made this form."""
         rest = dict(mapping)
         files = check_mapping("files", rest.pop("files", {}))
         return read_shape(
@@ -188,9 +188,9 @@ def import_table_types() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class OutputFinding(Shape):
-    """What speaks against a file that was written, or should have been: `kind` is a word of `ReasonKind`.
+    """A problem of a file that was written, or should have been: `kind` is a word of `ReasonKind`.
 
-    The first line of `message` is one sentence; a difference to be read may follow. `table` is that of a table, as values.
+    The first line of `message` is one sentence; a readable difference may follow. `table` is the difference of a table, as values.
     """
 
     kind: str
@@ -207,14 +207,15 @@ class OutputFinding(Shape):
 class PipelineOutcome(Shape):
     """The facts of one execution.
 
-    `duration_seconds` is the pipeline's own time. `prepare_seconds` is what it took to make its view, run `before:` and `after:` and
-    clean up, `compare_seconds` to find what it wrote and compare that. `disk_bytes` is what it wrote, measured where there is a `disk_limit`. `exit_code` is the pipeline's own; the negative signal number when a signal ended it; None when it never started.
-    `stdout` and `stderr` are redacted and keep head and tail of what was printed (`stdout_bytes`, `stderr_bytes` in
-    all). `sealed` tells that namespaces stood between the pipeline and the kernel, where a death by signal n is
-    reported as exit code 128+n. `pattern_verdict` is the search for `specific_error:` over the whole output.
-    `found_texts` are those texts of `stdout:` and `stderr:` that are in the whole output; None where nothing was searched.
-    `output_findings` are what `examine` found, where the gateway was given one. `coloured_lines` are those lines of both
-    streams that were printed in colours, by what they are without.
+    `duration_seconds` is the pipeline's own time. `prepare_seconds` is the time to make its view, to run `before:` and `after:` and to
+    clean up; `compare_seconds` the time to find the written files and compare them. `disk_bytes` is the written size, measured only with a
+    `disk_limit`. `exit_code` is the pipeline's own, the negative signal number if a signal ended it, and None if it never started.
+    `stdout` and `stderr` are redacted and keep the beginning and the end of the output (`stdout_bytes`, `stderr_bytes` in
+    total). `sealed` tells that the pipeline ran in namespaces, where a death by signal n is
+    reported as exit code 128+n. `pattern_verdict` is the result of the search for `specific_error:` in the whole output.
+    `found_texts` are the texts of `stdout:` and `stderr:` that are in the whole output; None if nothing was searched.
+    `output_findings` are the findings of `examine`, if the gateway received one. `coloured_lines` are the lines of both
+    streams that were printed in colours, by their text without colours.
     """
 
     ending: Ending
@@ -264,12 +265,13 @@ class PipelineOutcome(Shape):
 
 @dataclass(frozen=True, slots=True)
 class RunnerCommand:
-    """What starts a pipeline: `{path}` in `argv` stands for the pipeline's absolute path inside the view.
+    """The command of a pipeline. `{path}` in `argv` stands for the pipeline's absolute path inside the view.
 
-    `environment` is added to the clean one; `step_readers` names the readers that understand what it leaves behind.
-    `engine_files` are patterns of files that the engine keeps for itself: they are never unexpected. `is_incremental` means
-    that the engine leaves out what is done already, so that it sees only what git tracks, unless the manifest says otherwise.
-    `list_data` returns what the engine tracks beside git, relative to the project's folder, from that folder and what git tracks.
+    `environment` is added to the clean one. `step_readers` names the readers for the traces that it leaves.
+    `engine_files` are patterns of the engine's own files; they are never unexpected. `is_incremental` means
+    that the engine skips work that is already done, so it sees only tracked files unless the manifest says otherwise.
+    `list_data` returns the data that the engine tracks outside git, relative to the project's folder. It receives that folder and the tracked
+    files.
     """
 
     argv: tuple[str, ...]
@@ -280,7 +282,7 @@ class RunnerCommand:
     list_data: Callable[[Path, Collection[str]], Iterable[str]] | None = None
 
     def sees_tracked_files(self, view: str) -> bool:
-        """Tell whether a project's `view` shows only what git tracks; with `auto` that is so where git tracks the project."""
+        """Tell whether a project's `view` shows only tracked files; with `auto`, this holds if git tracks the project."""
         return view == "tracked" or (view == "auto" and self.is_incremental)
 
     def __post_init__(self) -> None:
@@ -294,9 +296,9 @@ class GatewayAbilities(Shape):
     """What the gateway uses on this machine, and why.
 
     `view` is `overlay` or `copy`; `seal` is `namespaces` or `none`; `limits` names the limits that are enforced;
-    `network` is `own`, or `host` where pipelines with `network: true` reach the servers of this machine;
-    `limits_by` is `cgroup` where the kernel holds memory and processes. The rest are
-    texts for people, empty where there is nothing to say: where scratch lies, why it is not the better view, seal or
+    `network` is `own`, or `host` if pipelines with `network: true` reach the servers of this machine;
+    `limits_by` is `cgroup` if the kernel enforces memory and process limits. The rest are
+    texts for people, empty if there is nothing to say: the location of scratch, why it is not the better view, seal or
     network, how to get that, and the path of the sandbox program.
     """
 
@@ -314,29 +316,29 @@ class GatewayAbilities(Shape):
 
     @property
     def summary(self) -> str:
-        """Return view, seal and what holds the limits in a few words."""
+        """Return view, seal and the enforcer of the limits in a few words."""
         seal = "no seal" if self.seal == "none" else f"sealed by {self.seal}"
         return f"{self.view} view, {seal}, limits by {self.limits_by}"
 
     @property
     @in_form()
     def reasons(self) -> tuple[str, ...]:
-        """Return all there is to say as sentences, how to get better last."""
+        """Return everything there is to say as sentences; advice comes last."""
         scratch = f"scratch in {self.scratch}" if self.scratch else ""
         advice = f"to get better: {self.advice}" if self.advice else ""
         return tuple(filter(None, (self.view_reason, self.seal_reason, self.network_note, scratch, advice)))
 
     @property
     def network_note(self) -> str:
-        """Return the sentence about a network that is not its own; empty where there is nothing to say."""
+        """Return the sentence about a network that is not its own; empty if there is nothing to say."""
         told = f"pipelines with `network: true` reach the servers of this machine: {self.network_reason}"
         return told if self.network_reason else ""
 
 
 class Gateway(Protocol):
-    """Whatever executes pipelines: ours, or one plugged in by `pytest_golden_gateway`.
+    """Anything that executes pipelines: ours, or one plugged in by `pytest_golden_gateway`.
 
-    One that can also have outputs examined takes a further keyword, `examine`, as `ExecutionGateway.run_pipeline` does.
+    A gateway that can also have outputs examined takes another keyword, `examine`, as `ExecutionGateway.run_pipeline` does.
     """
 
     def run_pipeline(

@@ -1,6 +1,6 @@
-"""DuckDB, opened for one comparison: with fixed memory, with a folder of its own to spill to, and nothing fetched.
+"""DuckDB, opened for one comparison: with limited memory, its own folder for temporary data, and no downloads.
 
-DuckDB is an optional package: it is imported when the first table is compared. Its errors become sentences about the file.
+DuckDB is an optional package. It is imported when the first table is compared. Its errors become sentences about the file.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _LOOKED_AT = 5_000_000
 
 @contextmanager
 def open_engine() -> Iterator[Engine]:
-    """Open DuckDB; what it spills is gone afterwards.
+    """Open DuckDB; its temporary data is removed afterwards.
 
     Raises:
-        DuckDBUnusableError: it is not installed, or cannot be opened: too little memory, too few threads, or no room.
+        DuckDBUnusableError: it is not installed, or cannot be opened: too little memory, too few threads, or no space.
     """
     try:
         duckdb = import_module("duckdb")
@@ -72,14 +72,14 @@ class DuckDBUnusableError(GoldenError):
 
 
 class QueryError(GoldenError):
-    """DuckDB could not answer; the message is its own first paragraph."""
+    """DuckDB could not answer; the message is the first paragraph of DuckDB's own."""
 
 
 class Engine:
-    """One connection, and what this version of DuckDB does differently from others.
+    """One connection, and how this version of DuckDB differs from others.
 
-    `arrow_lambdas`: it wants `x -> ...` where others want `lambda x: ...`. `rounds_json_numbers`: whole numbers beyond 64 bits
-    become floating. `loses_long_rows`: long rows of CSV are lost unless one thread reads it. `misreads_json_names`: a key
+    `arrow_lambdas`: it needs `x -> ...` instead of `lambda x: ...`. `rounds_json_numbers`: whole numbers beyond 64 bits
+    become floats. `loses_long_rows`: long rows of CSV are lost unless a single thread reads them. `misreads_json_names`: a key
     without a name stands for the whole document.
     """
 
@@ -111,17 +111,17 @@ class Engine:
         """Return all rows of an answer.
 
         Raises:
-            QueryError: there is none.
+            QueryError: DuckDB could not answer.
         """
         with self._translated_errors():
             rows: list[tuple[Any, ...]] = self._connection.execute(sql).fetchall()
             return rows
 
     def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        """Return the rows of an answer as they come; no other query may be asked meanwhile.
+        """Yield the rows of an answer as they arrive; no other query may run meanwhile.
 
         Raises:
-            QueryError: there is none, or no whole one.
+            QueryError: DuckDB could not answer, or not completely.
         """
         with self._translated_errors():
             answer = self._connection.execute(sql)
@@ -129,22 +129,22 @@ class Engine:
                 yield from rows
 
     def describe(self, sql: str) -> list[tuple[str, Any]]:
-        """Return names and types of the columns that an answer would have.
+        """Return the names and types of an answer's columns.
 
         Raises:
-            QueryError: there is none.
+            QueryError: DuckDB could not answer.
         """
         with self._translated_errors():
             relation = self._connection.sql(sql)
             return list(zip(relation.columns, relation.types, strict=True))
 
     def keep_order(self, wanted: bool) -> None:
-        """Set whether rows come in their file's order; joins take less memory when they need not."""
+        """Set whether rows keep the order of their file; joins need less memory if they do not."""
         self.query(f"SET preserve_insertion_order = {str(wanted).lower()}")
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
-        """Let one thread do the work: with several, which rows of a Parquet file stand together is a matter of chance."""
+        """Use a single thread: with several threads, the order of the rows of a Parquet file is random."""
         self.query("SET threads = 1")
         try:
             yield
@@ -152,12 +152,12 @@ class Engine:
             self.query(f"SET threads = {_THREADS}")
 
     def lay_out(self, content: Content, *, skipped_bytes: int = 0) -> Path:
-        """Put a file's plain content under a name that means nothing to DuckDB, and return its path; an archive is unpacked.
+        """Provide a file's plain content under a name without a meaning for DuckDB, and return its path; archives are decompressed.
 
-        Where first bytes are skipped, at most one chunk of them, the rest is copied.
+        If first bytes are skipped (at most one chunk), the rest is copied.
 
         Raises:
-            UnreadableError: it is gone, no regular file, or a broken archive.
+            UnreadableError: it does not exist, is not a regular file, or is a broken archive.
         """
         place = self._folder / f"{content.side}.data"
         with suppress(FileNotFoundError):
@@ -193,7 +193,7 @@ def _own_folder() -> TemporaryDirectory[str]:
 
 
 def _connect(duckdb: Any, spill: Path) -> Any:
-    """Connect to DuckDB; where threads or memory are short, its binding does not always raise an error of DuckDB's own."""
+    """Connect to DuckDB. If threads or memory are short, its binding does not always raise an error of DuckDB."""
     try:
         connection = duckdb.connect(":memory:")
         connection.execute(f"SET temp_directory = {quote_text(str(spill))}")
@@ -214,7 +214,7 @@ def quote_text(text: str) -> str:
 
 
 def describe_trouble(error: Exception, form: Format, place: Path | None) -> str:
-    """Say what is wrong with a file, as a sentence that goes on after the file's name."""
+    """Say what is wrong with a file, in words that continue a sentence after the file's name."""
     text = str(error)
     if text.startswith("Out of Memory"):
         return "cannot be compared within the memory that is granted to it: rows or columns are too large"
@@ -249,7 +249,7 @@ def _describe_json(text: str, place: Path | None) -> str:
 
 
 def find_bad_line(place: Path) -> tuple[int, str] | None:
-    """Return number and trouble of the first line that is no JSON; DuckDB counts the lines of each of its threads."""
+    """Return the number and the problem of the first line that is not JSON; DuckDB counts lines per thread."""
     with place.open("rb") as file:
         for number, line in zip(range(1, _LOOKED_AT), file, strict=False):
             try:
@@ -265,6 +265,6 @@ def find_bad_line(place: Path) -> tuple[int, str] | None:
 
 
 def _first_sentence(text: str) -> str:
-    """Return what DuckDB says before it advises, without the name that the file has for it."""
+    """Return DuckDB's first sentence, without advice and without its name for the file."""
     said = _PREFIX.sub("", text.split("\n\n", maxsplit=1)[0].split("\nPossible", maxsplit=1)[0])
     return cut(show(_FILE.sub("", said).strip().replace("\n", "; ")), 200)
