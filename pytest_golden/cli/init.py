@@ -30,7 +30,7 @@ from pytest_golden.errors import GoldenError, SettingsError
 from pytest_golden.manifest.amending import add_projects, rewrite_manifest
 from pytest_golden.manifest.reader import MANIFEST_NAME, load_manifest, parse_manifest
 from pytest_golden.regression.model import ResultStatus
-from pytest_golden.regression.wording import count_of
+from pytest_golden.regression.wording import count_of, name_some
 from pytest_golden.report.result_text import explain_failure
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.regression.model import GoldenProjectResult
 
-_MOST_DECLARED = 10_000
+_MOST_DECLARED, _MOST_NAMED = 10_000, 5
 _TRANSLATORS = {one.NAME: one.translate_tests for one in (nf_test, pytest_workflow, great_expectations)}
 _REFUSALS, _CONSENTS = frozenset({"n", "no"}), frozenset({"y", "yes"})
 
@@ -159,6 +159,11 @@ def _draft_found(
         return drafted, {}
     drafted = _try_all(drafted, root, view)
     covered = find_covered(drafted)
+    unknown = [project.name for project in drafted if project.code is None]
+    if arguments.fewest and unknown:
+        say(
+            f"declared anyway, because their reads are not known: {name_some(unknown, _MOST_NAMED)} (they did not pass, or have no overlay view)"
+        )
     if not covered or not _are_fewest_wanted(arguments, len(drafted), len(covered)):
         return drafted, {}
     return tuple(project for project in drafted if project.name not in covered), covered

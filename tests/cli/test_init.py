@@ -417,6 +417,15 @@ def test_what_others_cover_is_left_out_on_demand(golden: Golden, alike: Path) ->
     assert names == ["stock", "orders", "returns"]
 
 
+def test_what_is_not_known_to_be_covered_is_declared(
+    golden: Golden, alike: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOLDEN_SANDBOX", "copy")
+    ran = golden("init", "--yes", "--fewest")
+    assert "because their reads are not known: orders, returns, stock" in ran.err
+    assert len(load_manifest(alike / "golden_projects.yaml").projects) == 3
+
+
 @pytest.mark.parametrize(("said", "declared"), [("y\n", 1), ("\n", 3), ("\x04", 3)])
 def test_a_person_is_asked_whether_to_leave_out_what_others_cover(alike: Path, said: str, declared: int) -> None:
     ran = run_watched(alike, ["init"], typed=[("[Y/n]", "y\n"), ("[y/N]", said)], columns=120)
