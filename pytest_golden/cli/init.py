@@ -152,7 +152,7 @@ class _NothingWritten(Exception):  # noqa: N818 - it is no error of the program
 def _draft_found(
     arguments: argparse.Namespace, root: Path, view: str, declared: Manifest | None, most_found: int
 ) -> tuple[tuple[DraftedProject, ...], dict[str, int]]:
-    """Draft what is found; return it without the projects that `--fewest` leaves out, and those."""
+    """Draft the pipelines that are found. Return those to declare, and those that `--fewest` leaves out, with their shares."""
     found = find_pipelines(root, most_found=most_found, known=_list_declared(declared))
     drafted = draft_found(found, root, _list_names(declared))
     if not _is_trial_wanted(arguments, drafted):

@@ -3,7 +3,7 @@
 Make small wrong changes to the pipeline's own files (another comparison, a constant off by one, another join kind, a dropped filter, a
 lost row, swapped columns), one per run, each in its own view. Your files are not touched. A change that turns the project red is caught.
 A change that alters the output but stays green has survived, and the report says what would catch it. The score is the share of caught
-changes, with its 95 % interval. The changes that differ most come first, and the same command continues where an earlier one stopped.
+changes, with its 95 % interval. One change of each kind in each file comes first. The same command continues where an earlier one stopped.
 SQL needs the extra `strength`, Parquet the extra `tables`.
 
 exit code: 0 done; 1 a project is weaker than its `min_strength` or --fail-under; 2 bad input; 3 an unchanged project is not green;

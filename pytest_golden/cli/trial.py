@@ -32,7 +32,7 @@ from pytest_golden.regression.unexpected import find_unexpected, is_named, names
 from pytest_golden.regression.wording import count_of, format_elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pytest_golden.gate.calibrating import ProjectCalibration
     from pytest_golden.gateway.runners.runner import Runner
@@ -126,22 +126,26 @@ def _list_code(result: GoldenProjectResult, folder: Path) -> dict[str, int] | No
 
 
 def find_covered(drafted: Sequence[DraftedProject]) -> dict[str, int]:
-    """Find the projects whose code the others read too, and which share of it, in percent.
+    """Find projects to leave out, and the share of their code that the others still read, in percent.
 
-    The project that reads most code is kept first; each next one is kept if those before it read less than 90 % of the bytes of
-    its code. A project whose code is not known is kept.
+    They are tried one after another, the one that reads least code first. One is left out if the others still read 90 % of the
+    bytes of its code, and of the code of each that is already left out. So none of the others can be left out too. A project
+    whose code is not known stays.
     """
-    covered: dict[str, int] = {}
-    read: set[str] = set()
-    for project in sorted(drafted, key=lambda one: -sum((one.code or {}).values())):
-        code = project.code or {}
-        size = sum(code.values())
-        share = 100 * sum(code[path] for path in code.keys() & read) // size if size else 0
-        if share >= _COVERED_PERCENT:
-            covered[project.name] = share
-        else:
-            read.update(code)
+    known = {project.name: project.code for project in drafted if project.code and any(project.code.values())}
+    staying, covered = dict(known), dict[str, int]()
+    for name in sorted(known, key=lambda one: sum(known[one].values())):
+        others = {path for other, code in staying.items() if other != name for path in code}
+        shares = {each: _share(known[each], others) for each in (*covered, name)}
+        if min(shares.values()) >= _COVERED_PERCENT:
+            covered = shares
+            del staying[name]
     return covered
+
+
+def _share(code: Mapping[str, int], read: Collection[str]) -> int:
+    """Return how many of 100 bytes of code are in files that were read, rounded down."""
+    return 100 * sum(size for path, size in code.items() if path in read) // sum(code.values())
 
 
 def _try_drafted(drafted: DraftedProject, folder: Path, view: str) -> ProjectCalibration:

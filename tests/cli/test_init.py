@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -408,11 +407,11 @@ def alike(folder: Path) -> Path:
 
 def test_what_others_cover_is_left_out_on_demand(golden: Golden, alike: Path) -> None:
     ran = golden("init", "--yes", "--fewest", "--json")
-    told = json.loads(ran.out)
+    told = ran.json
     assert ([one["name"] for one in told["projects"]], sorted(told["left_out"])) == (["stock"], ["orders", "returns"])
     assert all(90 <= share < 100 for share in told["left_out"].values())
     again = golden("init", "--add", "--yes", "--json")
-    assert [one["name"] for one in json.loads(again.out)["projects"]] == ["orders", "returns"]
+    assert [one["name"] for one in again.json["projects"]] == ["orders", "returns"]
     names = [project.name for project in load_manifest(alike / "golden_projects.yaml").projects]
     assert names == ["stock", "orders", "returns"]
 

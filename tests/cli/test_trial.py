@@ -49,7 +49,24 @@ def test_what_nine_tenths_of_are_read_by_others_is_covered() -> None:
 
 
 def test_two_that_read_the_same_are_one() -> None:
-    assert find_covered([_draft(name, {"lib.py": 10}) for name in ("a", "b", "c")]) == {"b": 100, "c": 100}
+    assert find_covered([_draft(name, {"lib.py": 10}) for name in ("a", "b", "c")]) == {"a": 100, "b": 100}
+
+
+def test_a_large_one_that_two_smaller_ones_cover_is_left_out() -> None:
+    drafted = [
+        _draft("all", {"x.py": 100, "y.py": 100}),
+        _draft("left", {"x.py": 100, "left.py": 50}),
+        _draft("right", {"y.py": 100, "right.py": 60}),
+    ]
+    assert find_covered(drafted) == {"all": 100}
+
+
+def test_what_is_left_out_stays_covered_by_those_that_stay() -> None:
+    small, large = _draft("small", {"a.py": 11, "b.py": 89}), _draft("large", {"b.py": 89, "c.py": 100, "d.py": 50})
+    middle = _draft("middle", {"a.py": 11, "b.py": 89, "c.py": 100})
+    # `large` reads 94 % of `middle`, but only 89 % of `small`, which is left out already.
+    assert find_covered([middle, large]) == {"middle": 94}
+    assert find_covered([small, middle, large]) == {"small": 100}
 
 
 def test_many_files_in_one_folder_are_one_pattern(folder: Path) -> None:
