@@ -26,7 +26,7 @@ from pytest_golden.errors import GoldenError, ManifestError, SettingsError
 from pytest_golden.gate.events import Spool
 from pytest_golden.gate.state_folder import find_spool_folder, find_state_folder, find_store_place
 from pytest_golden.gateway.runners.choice import list_runners
-from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError
+from pytest_golden.gateway.runners.runner import PipelineFile, RunnerError, explain_old
 from pytest_golden.gateway.sandbox_program import describe_program
 from pytest_golden.gateway.service import ExecutionGateway
 from pytest_golden.history.base_files import warn_of_ignored_baselines
@@ -315,6 +315,9 @@ def _examine_runner(runner: Runner) -> Finding:
     except RunnerError as error:
         told, _, advice = str(error).removeprefix(f"{runner.name}: ").rpartition(": ")
         return Finding(subject, State.ABSENT, told, advice)
+    if old := explain_old(runner, start[0]):
+        told, _, advice = old.rpartition(": ")
+        return Finding(subject, State.LIMITED, told, advice)
     versions = _read_versions(start[0], runner.distributions)
     return Finding(subject, State.GOOD, f"{', '.join(versions)} at {start[0]}" if versions else start[0])
 

@@ -271,7 +271,7 @@ class RunnerCommand:
     `engine_files` are patterns of the engine's own files; they are never unexpected. `is_incremental` means
     that the engine skips work that is already done, so it sees only tracked files unless the manifest says otherwise.
     `list_data` returns the data that the engine tracks outside git, relative to the project's folder. It receives that folder and the tracked
-    files.
+    files. `hint` is shown if the pipeline fails; empty if there is nothing to say.
     """
 
     argv: tuple[str, ...]
@@ -280,6 +280,7 @@ class RunnerCommand:
     engine_files: tuple[str, ...] = ()
     is_incremental: bool = False
     list_data: Callable[[Path, Collection[str]], Iterable[str]] | None = None
+    hint: str = ""
 
     def sees_tracked_files(self, view: str) -> bool:
         """Tell whether a project's `view` shows only tracked files; with `auto`, this holds if git tracks the project."""

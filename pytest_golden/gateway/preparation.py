@@ -51,7 +51,7 @@ class Prepared:
     `filter` tells the kernel which system calls to refuse; `own_network` that it reaches the internet but not this machine.
     `disk_before_bytes` is what `folder` held before the first command, told where there is a limit. With a `handover`
     each command hands a socket of its network out before it starts. `hidden` are the folders of this machine that the
-    seal hides, `left_out` the files of the project that the view does not show.
+    seal hides, `left_out` the files of the project that the view does not show. `hint` is as in `RunnerCommand`.
     """
 
     project: ResolvedProject
@@ -66,6 +66,7 @@ class Prepared:
     disk_before_bytes: int = 0
     hidden: HiddenPlaces = field(default_factory=HiddenPlaces)
     left_out: tuple[str, ...] = ()
+    hint: str = ""
 
     @property
     def is_sealed(self) -> bool:
@@ -156,6 +157,7 @@ def prepare(
         disk_before_bytes=0 if project.config.disk_limit is None else used_bytes(str(folder)),
         hidden=hidden,
         left_out=() if shown is None else _find_left_out(project, fingerprint, shown),
+        hint=command.hint,
     )
 
 
@@ -167,8 +169,15 @@ def _find_left_out(project: ResolvedProject, look: Fingerprint, shown: Fingerpri
     return tuple(path for path in files if path not in shown.marks and path not in known and not path.startswith(ours))
 
 
-def explain_view(left_out: Sequence[str], words: str) -> tuple[str, ...]:
-    """Say how a view may be why a pipeline failed: by files that it has left out, or by what its last words say of an overlay."""
+def list_hints(prepared: Prepared, words: str) -> tuple[str, ...]:
+    """Say what may be why a pipeline failed: an engine that is too old, or its view.
+
+    A view can be the cause by files that it has left out, and by what the pipeline's `words` say of an overlay.
+    """
+    return (*filter(None, [prepared.hint]), *_explain_view(prepared.left_out, words))
+
+
+def _explain_view(left_out: Sequence[str], words: str) -> tuple[str, ...]:
     # What an overlay answers where it would have to take over another owner.
     if os.strerror(errno.EOVERFLOW) in words:
         return (

@@ -32,7 +32,7 @@ from pytest_golden.gateway.model import (
 )
 from pytest_golden.gateway.outcome import Keeping, add_findings, build_outcome, explain_os_error, outcome_not_started
 from pytest_golden.gateway.own_network import write_resolver
-from pytest_golden.gateway.preparation import Prepared, build_path_variable, explain_view, find_missing, prepare
+from pytest_golden.gateway.preparation import Prepared, build_path_variable, find_missing, list_hints, prepare
 from pytest_golden.gateway.process import Supervisor
 from pytest_golden.gateway.resolution import (
     ProjectUnusableError,
@@ -415,7 +415,7 @@ class ExecutionGateway:
             outcome = build_outcome(prepared, executed, prepared.fill_in(order.command.argv), readers, keeping)
             outcome = replace(outcome, engine_files=order.command.engine_files)
             is_odd = bool(outcome.exit_code) and config.expected_outcome == "success"
-            told = explain_view(prepared.left_out, outcome.stdout + outcome.stderr if overlay else "") if is_odd else ()
+            told = list_hints(prepared, outcome.stdout + outcome.stderr if overlay else "") if is_odd else ()
             outcome = replace(outcome, warnings=(*warnings, *outcome.warnings, *map(order.redactor.text, told)))
             outcome = self._prove_untouched(order, outcome, before)
             outcome = add_findings(order.examine, prepared.view, outcome, order.redactor)

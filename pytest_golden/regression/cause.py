@@ -41,7 +41,9 @@ _LEVEL = compile_late(
 )
 _QUIET_LEVELS = frozenset({"debug", "info"})
 _WARNINGS = frozenset({"warn", "warning"})
-_DECORATION = compile_late(r"[\W_]*|[=*#-]{3,}.*[=*#-]{3,}|[│╭╰❱].*|at [\w$.<>]+\(.*\)|\.{3} \d+ more|LINE \d+:.*")
+_DECORATION = compile_late(
+    r"[\W_]*|[=*#-]{3,}.*[=*#-]{3,}|[│╭╰❱].*|at [\w$.<>]+\(.*\)|\.{3} \d+ more|LINE \d+:.*|\d+ [│|] .*"
+)
 _FRAME = compile_late(r"File \"[^\"]+\", line \d+")
 _EXCEPTION_NAME = r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Fault|Exit|Interrupt)"
 _CAUSED_BY = "Caused by: "
@@ -71,13 +73,14 @@ _GENERIC = compile_late(
     r"|.*\berror=\d.*"
     rf"|errors? (?:in|while|during|executing|running)\b{_BARE}"
     r"|(?:shutting down|exiting|aborting|aborted|execution halted)\b.*|(?:note|hint|help): .*"
+    r"|(?:for (?:more|further)|having|learn more|read more|visit)\b.*\bhttps?://\S+.*"
     rf"|{_EXCEPTION_NAME}:?",
     re.IGNORECASE,
 )
 _TELLING = compile_late(
     r"(?:error|exception|failure)\b\s?(?:\[[^\]]*\]|\([^)]*\))?:\s*\S|fatal|no module named|not found|no such|not exist"
     r"|denied|refused|cannot|can't|could not|couldn't|did not find|unable to|invalid|unknown|undefined|unexpected|unrecogni[sz]ed"
-    r"|missing|timed out|out of memory|already exists|\bfailed\b",
+    r"|missing|timed out|out of memory|already exists|\bfailed\b|\[type=\w+, input_value=",
     re.IGNORECASE,
 )
 _SOUNDS_LIKE_AN_ERROR = compile_late("error|exception|failed|fatal|traceback|not found|denied|invalid", re.IGNORECASE)

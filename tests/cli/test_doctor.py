@@ -188,6 +188,22 @@ def test_runner_without_its_program_says_how_to_get_it(monkeypatch: pytest.Monke
     assert found["runner shell"].state is State.ABSENT
 
 
+def test_engine_older_than_the_oldest_tested_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "lib/python3.11/site-packages"
+    (packages / "dvc-2.10.2.dist-info").mkdir(parents=True)
+    (packages / "dvc.py").touch()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").touch()
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    (tmp_path / "bin/dvc").write_text(f"#!{tmp_path}/bin/python\n")
+    (tmp_path / "bin/dvc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    (found,) = [finding for finding in examine_runners() if finding.subject == "runner dvc"]
+    told = f"dvc 2.10.2 in {tmp_path} is older than 3.0, the oldest version that is known to work"
+    assert (found.state, found.told, found.advice) == (State.LIMITED, told, "update it")
+
+
 def test_interpreter_that_does_not_start_has_no_versions() -> None:
     assert found_runners._read_versions("/nowhere/python", ("odibi",)) == ()
     assert found_runners._read_versions(sys.executable, ("pytest",))[0].startswith("pytest ")

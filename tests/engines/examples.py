@@ -11,7 +11,7 @@ class Example:
     """A project of an engine: its files, its entry in the manifest, and the steps that it leaves.
 
     `broken` replaces a text in one of the files; then the steps are `steps_when_broken`, and the failure begins with
-    `headline`. `module` is what must be installed.
+    `headline`. `module` is what must be installed. `state` are half-written state files, as a kill leaves them.
     """
 
     engine: str
@@ -24,6 +24,7 @@ class Example:
     steps_when_broken: tuple[str, ...]
     headline: str
     keys: dict[str, Any] = field(default_factory=dict)
+    state: dict[str, str] = field(default_factory=dict)
 
 
 SNAKEMAKE = Example(
@@ -50,6 +51,7 @@ rule orders:
     ("Snakefile", "{input} >", "nowhere.csv >"),
     ("orders", "total"),
     "total: awk: ",
+    state={".snakemake/metadata/b3V0L29yZGVycy5jc3Y=": '{"version": 5, "code', "out/orders.csv": "1,1"},
 )
 LUIGI = Example(
     "luigi",
@@ -89,6 +91,7 @@ class All(luigi.WrapperTask):
     ("Orders(day=monday)", "Total()"),
     "Total(): IndexError: list index out of range",
     {"runner": "luigi", "args": ["All"]},
+    {"out/orders.csv-luigi-tmp-0123456789": "1,1"},
 )
 KEDRO = Example(
     "kedro",
@@ -179,6 +182,7 @@ stages:
     ("dvc.yaml", "wc -l orders.csv", "wc -l nowhere.csv"),
     ("orders", "total"),
     "total: wc: ",
+    state={"dvc.lock": "schema: '2.0'\nstages:\n  orders:\n    cmd: [cp", ".dvc/tmp/rwlock": '{"', "orders.csv": "1,1"},
 )
 PREFECT = Example(
     "prefect",
@@ -232,6 +236,7 @@ model_defaults: {dialect: duckdb, start: 2026-01-01}
     ("models/total.sql", "SUM(amount)", "SUM(cost)"),
     ("shop.orders", "shop.shop.total"),
     'shop.shop.total: BinderException: Binder Error: Referenced column "cost" not found in FROM clause!',
+    state={"shop.duckdb": "torn" * 1000, ".cache/optimized_query/torn.pkl": "torn"},
 )
 AIRFLOW = Example(
     "airflow",

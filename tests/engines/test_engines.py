@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_golden.gateway.runners.choice import list_runners
 from tests.engines.examples import EXAMPLES, KEDRO, SNAKEMAKE, SQLMESH, Example
 from tests.repository import Repository
 
@@ -23,6 +24,7 @@ IN_MEMORY = {
     "config.py": "from sqlmesh.core.config import Config, DuckDBConnectionConfig, ModelDefaultsConfig\n"
     "config = Config(default_connection=DuckDBConnectionConfig(), model_defaults=ModelDefaultsConfig(dialect='duckdb', start='2026-01-01'))\n",
 }
+INCREMENTAL = {runner.name: runner.is_incremental for runner in list_runners()}
 INSTALLED = [example for example in EXAMPLES if find_spec(example.module) is not None]
 
 
@@ -76,6 +78,27 @@ def test_an_engine_that_does_not_know_its_own_files_says_so(example: Example, tm
     _, message = run(tmp_path)
     assert message
     assert "Traceback" not in message
+
+
+def test_half_written_state_is_not_seen_or_told_in_one_sentence(example: Example, tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text(
+        "".join(f"/shop/{path}\n" for path in example.state) + ".golden\nreport.json\n"
+    )
+    Repository(tmp_path).commit("base")
+    for path, text in example.state.items():
+        file = tmp_path / "shop" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    # The engines that skip what is done see only what git tracks.
+    if INCREMENTAL[example.engine]:
+        assert run(tmp_path) == ([*example.steps], "")
+    manifest = json.loads((tmp_path / "golden_projects.yaml").read_text())
+    manifest["golden_projects"][0]["view"] = "all"
+    (tmp_path / "golden_projects.yaml").write_text(json.dumps(manifest))
+    _, message = run(tmp_path)
+    assert "Traceback" not in message
+    assert len(message.splitlines()) <= 1
+    assert all((tmp_path / "shop" / path).read_text() == text for path, text in example.state.items())
 
 
 def test_init_declares_the_project_so_that_it_passes(example: Example, tmp_path: Path) -> None:

@@ -324,6 +324,15 @@ def test_plugged_in_runner_is_asked_first_and_redactors_are_used(
     assert run_guarded(gateway, make_project("exit 9")).stdout.startswith("customer *** /")
 
 
+@pytest.mark.parametrize(("exit_code", "told"), [(0, ()), (3, ("the engine is old",))])
+def test_hint_of_a_runner_is_told_only_if_the_pipeline_fails(
+    open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, exit_code: int, told: tuple[str, ...]
+) -> None:
+    command = RunnerCommand(("sh", "-c", f"exit {exit_code}"), hint="the engine is old")
+    gateway = open_gateway(find_command=lambda _: command)
+    assert run_guarded(gateway, make_project("true")).warnings == told
+
+
 def test_present_step_is_told_while_a_pipeline_runs_and_without_its_secrets(
     open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject
 ) -> None:

@@ -93,5 +93,6 @@ RUNNERS = (
         program="airflow",
         find_in_script=_find_dag,
         distributions=("apache-airflow",),
+        oldest="2.10",
     ),
 )

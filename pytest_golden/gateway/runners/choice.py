@@ -22,6 +22,7 @@ from pytest_golden.gateway.runners.runner import (
     Runner,
     RunnerError,
     explain_closed,
+    explain_old,
     find_missing_modules,
     find_program,
 )
@@ -151,6 +152,7 @@ def find_runner_command(pipeline: PipelineFile) -> RunnerCommand:
         runner.engine_files,
         runner.is_incremental,
         runner.list_data,
+        explain_old(runner, argv[0]) if argv else "",
     )
 
 

@@ -83,5 +83,6 @@ RUNNERS = (
         find_in_script=lambda text: () if _DEFINITIONS.search(text) else None,
         find_folder=find_above_package,
         distributions=("dagster",),
+        oldest="1.6",
     ),
 )

@@ -74,5 +74,6 @@ RUNNERS = (
         program="dvc",
         is_sure=True,
         distributions=("dvc",),
+        oldest="3.0",
     ),
 )

@@ -60,6 +60,7 @@ RUNNERS = (
         program="kedro",
         is_sure=True,
         distributions=("kedro", "kedro-datasets"),
+        oldest="0.18.14",
         find_narrowing=_find_narrowing,
     ),
 )

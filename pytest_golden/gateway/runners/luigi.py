@@ -37,5 +37,6 @@ RUNNERS = (
         find_in_script=_find_task,
         find_folder=find_above_package,
         distributions=("luigi",),
+        oldest="3.0",
     ),
 )

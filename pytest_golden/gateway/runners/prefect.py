@@ -61,5 +61,6 @@ RUNNERS = (
         step_readers=("prefect",),
         find_in_script=lambda text: () if _FLOW.search(text) and _CALLS.search(text) else None,
         distributions=("prefect",),
+        oldest="3.0",
     ),
 )

@@ -68,7 +68,8 @@ class Runner:
     `is_sure` means that every recognized file is a pipeline, so that `golden init` declares it. `find_in_script` returns the `args:` of
     a project if the text of a Python script is certainly a pipeline of this engine, else None. `find_folder` returns the folder
     from which people start a pipeline. `list_packages` returns the folders of packages that it uses and that are not pipelines themselves.
-    `golden doctor` shows the versions of `distributions`; a name that ends in `-` is a prefix. `keep_tables` are the
+    `golden doctor` shows the versions of `distributions`; a name that ends in `-` is a prefix. `oldest` is the oldest version of the first
+    one that is known to work; if a pipeline fails in an older one, the failure says so. `keep_tables` are the
     variables that make a project put its in-memory tables into a file, where they can be compared.
     `find_narrowing` takes a project and its pipeline's file, and returns a test for paths relative to the file's folder: does a change of this
     path affect only what depends on it? If all changed paths pass, the engine receives them (`CHANGED_FILES`) and skips the rest. None: the
@@ -92,6 +93,7 @@ class Runner:
     find_folder: Callable[[Path], Path] = lambda file: file.parent
     list_packages: Callable[[Path], tuple[Path, ...]] = lambda _: ()
     distributions: tuple[str, ...] = ()
+    oldest: str = ""
     keep_tables: Mapping[str, str] = field(default_factory=dict)
     find_narrowing: Callable[[GoldenProjectConfig, Path], Callable[[str], bool] | None] = lambda _project, _file: None
 
@@ -207,6 +209,26 @@ def find_script_python(script: Path, pipeline: PipelineFile) -> str | None:
     if named.name == "sh":
         return _polyglot_python(script)
     return _existing(named) if _is_python(named.name) else None
+
+
+def explain_old(runner: Runner, python: str) -> str:
+    """Say that the engine in an interpreter's environment is older than the oldest version that is known to work; empty if it is not."""
+    if not runner.oldest:
+        return ""
+    name = runner.distributions[0]
+    pattern = f"{name.replace('-', '_')}-*.dist-info"
+    found = [folder.name for place in _list_import_places(Path(python)) for folder in place.glob(pattern)]
+    version = found[0].removesuffix(".dist-info").partition("-")[2] if found else ""
+    if not version or _list_numbers(version) >= _list_numbers(runner.oldest):
+        return ""
+    return (
+        f"{name} {version} in {Path(python).parent.parent} is older than {runner.oldest}, the oldest version that is known"
+        " to work: update it"
+    )
+
+
+def _list_numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
 
 
 @lru_cache(maxsize=256)

@@ -120,6 +120,7 @@ RUNNERS = (
         # The standard layout, `workflow/Snakefile`, is started from above.
         find_folder=lambda file: file.parent.parent if file.parent.name == "workflow" else file.parent,
         distributions=("snakemake",),
+        oldest="7.32",
         find_narrowing=_find_narrowing,
     ),
 )

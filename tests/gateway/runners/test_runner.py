@@ -225,3 +225,18 @@ def test_script_gets_its_arguments_and_exit_code(
 ) -> None:
     ended = run(make_pipeline("etl.py", "import sys\nprint(sys.argv[1:])\nsys.exit(3)\n", args=("--day", "a b")))
     assert (ended.returncode, ended.stdout) == (3, "['--day', 'a b']\n")
+
+
+@pytest.mark.parametrize(("version", "is_old"), [("5.32.2", True), ("7.31.9", True), ("7.32.0", False), ("9.0", False)])
+def test_an_engine_older_than_the_oldest_one_tested_is_named_if_its_pipeline_fails(
+    make_pipeline: MakePipeline, tmp_path: Path, version: str, is_old: bool
+) -> None:
+    packages = tmp_path / "lib/python3.11/site-packages"
+    (packages / "snakemake").mkdir(parents=True)
+    (packages / "snakemake/__init__.py").touch()
+    (packages / f"snakemake-{version}.dist-info").mkdir()
+    script(tmp_path, "", "python")
+    pipeline = make_pipeline("Snakefile", path_variable="/nowhere", python=str(tmp_path / "bin/python"))
+    expected = f"snakemake {version} in {tmp_path} is older than 7.32, the oldest version that is known to work"
+    assert find_runner_command(pipeline).hint.startswith(expected) == is_old
+    assert (find_runner_command(pipeline).hint == "") != is_old

@@ -382,6 +382,30 @@ def test_torn_output_of_any_engine_is_read_without_an_error(engine: str, data: s
     assert all(step.content for step in reading.steps)
 
 
+# What a task prints, and what one that fails prints after all others; by engine and stream.
+LONG_RUNS = {
+    "snakemake": ("stderr", "[Fri Nov 27 09:10:57 2026]\nrule t{0}:\n    jobid: {0}\n[Fri Nov 27 09:10:58 2026]\nFinished jobid: {0} (Rule: t{0})\n"),
+    "make": ("stdout", "Makefile:{0}: update target 't{0}' due to: orders.csv\ntrue\n"),
+    "dvc": ("stdout", "Running stage 't{0}':\n> true\nUpdating lock file 'dvc.lock'\n"),
+    "dagster": (
+        "stderr",
+        "2026-11-27 09:04:14 +0000 - dagster - DEBUG - __ASSET_JOB - af35a5e6 - 2129 - t{0} - STEP_START - Started execution of step \"t{0}\".\n"
+        "2026-11-27 09:04:15 +0000 - dagster - DEBUG - __ASSET_JOB - af35a5e6 - 2129 - t{0} - STEP_SUCCESS - Finished execution of step \"t{0}\" in 42ms.\n",
+    ),
+    "prefect": ("stderr", "09:14:25.204 | INFO    | Task run 't{0}-2e1' - Finished in state Completed()\n"),
+    "sqlmesh": ("stdout", "[{0}/10000] shop.t{0}    [full refresh]   0.02s\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", LONG_RUNS)
+def test_each_of_ten_thousand_tasks_is_a_step(engine: str) -> None:
+    stream, task = LONG_RUNS[engine]
+    told = {"stdout": "", "stderr": "", stream: "".join(task.format(number) for number in range(10_000))}
+    steps = read(engine, **told)
+    assert [name.rpartition(".")[2] for name, _, _ in steps] == [f"t{number}" for number in range(10_000)]
+    assert {status for _, status, _ in steps} == {"success"}
+
+
 def read_report(folder: Path, engine: str, path: str, text: str) -> list[Any]:
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     (folder / path).write_text(text)
