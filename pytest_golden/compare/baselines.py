@@ -63,7 +63,7 @@ class ProjectBaselines:
         Raises:
             OSError: what is there may not be read; its text says why.
         """
-        at = lstat_below(self._real_parent, f"{self.folder.name}/{self.name}/{path}")
+        at = lstat_below(self._real_parent, f"{self.folder.name}/{self.name}/{path}", self._real_folders)
         if at is not None and stat.S_ISREG(at.st_mode):
             return self._real_root / path
         place = self.root / path
@@ -119,6 +119,10 @@ class ProjectBaselines:
     @cached_property
     def _real_parent(self) -> str:
         return os.path.realpath(self.folder.parent)
+
+    @cached_property
+    def _real_folders(self) -> set[str]:
+        return set()
 
     @cached_property
     def _real_root(self) -> Path:

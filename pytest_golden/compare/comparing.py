@@ -33,7 +33,7 @@ from pytest_golden.compare.showing import NOT_SHOWN, compose, describe_broken, f
 from pytest_golden.compare.tables.compare_tables import compare_tables
 from pytest_golden.compare.text.compare_texts import compare_text
 from pytest_golden.errors import GoldenError
-from pytest_golden.gateway.content import find_texts, lstat_below
+from pytest_golden.gateway.content import find_texts, lstat_below, lstat_or_none
 from pytest_golden.regression.model import ReasonKind
 from pytest_golden.regression.wording import count_of, describe_texts, show_path
 
@@ -183,8 +183,8 @@ def _mark(found: os.stat_result) -> Mark:
 
 def explain_change(file: ExpectedFile, written: WrittenFiles, mark: Mark) -> Mismatch | None:
     """Return a mismatch if an output changed since the first look at it, so that it is unknown what was compared."""
-    # Most are unchanged, and the first look has opened them up.
-    there = None if mark is None or file.path in written.exported else lstat_below(str(written.root), file.path)
+    # Most are unchanged, and the first look has opened them up. The same mark means the same file, whatever leads to it now.
+    there = None if mark is None or file.path in written.exported else lstat_or_none(f"{written.root}/{file.path}")
     if there is not None and _mark(there) == mark:
         return None
     now, _ = look_at(file, written)

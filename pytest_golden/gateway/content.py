@@ -31,16 +31,22 @@ def lstat_or_none(path: str) -> os.stat_result | None:
         return None
 
 
-def lstat_below(root: str, relative: str) -> os.stat_result | None:
-    """Return what the file system says of a path below a folder, None when there is nothing or a symlink leads there."""
-    path = root
-    *folders, name = relative.split("/")
-    for folder in folders:
-        path = f"{path}/{folder}"
-        found = lstat_or_none(path)
-        if found is None or not stat.S_ISDIR(found.st_mode):
-            return None
-    return lstat_or_none(f"{path}/{name}")
+def lstat_below(root: str, relative: str, real: set[str] | None = None) -> os.stat_result | None:
+    """Return what the file system says of a path below a folder, None when there is nothing or a symlink leads there.
+
+    `real` are folders below `root` that need no second look; those that this call looks at are added.
+    """
+    parent = relative.rpartition("/")[0]
+    if parent and (real is None or parent not in real):
+        path = root
+        for folder in parent.split("/"):
+            path = f"{path}/{folder}"
+            found = lstat_or_none(path)
+            if found is None or not stat.S_ISDIR(found.st_mode):
+                return None
+        if real is not None:
+            real.add(parent)
+    return lstat_or_none(f"{root}/{relative}")
 
 
 def find_texts(chunks: Iterable[bytes], texts: Collection[str]) -> frozenset[str]:

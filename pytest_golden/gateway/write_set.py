@@ -288,6 +288,7 @@ class WrittenFiles:
     redact_known: Callable[[str], str] = redact_known
     exported: Mapping[str, Path] = field(default_factory=dict)
     find_file: Callable[[str], Path | None] = lambda _: None
+    _real_folders: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def locate(self, path: str) -> Path:
         """Return the real file behind one of `paths`, a regular one opened up for reading. It may be a symlink: do not follow it.
@@ -305,7 +306,7 @@ class WrittenFiles:
             return place, place.lstat()
         position = bisect_left(self.paths, path)
         is_written = self.paths[position : position + 1] == (path,)
-        found = content.lstat_below(str(self.root), path) if is_written else None
+        found = content.lstat_below(str(self.root), path, self._real_folders) if is_written else None
         if found is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         place = self.root / path

@@ -6,6 +6,7 @@ Pure text over paths; no file is looked at.
 from __future__ import annotations
 
 from pathlib import PurePosixPath
+from posixpath import splitext
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def comparison_of_pattern(pattern: str) -> str | None:
 
 def plain_suffix(path: str) -> str:
     """Return the suffix below that of a compression, in small letters."""
-    pure = PurePosixPath(path)
-    suffix = pure.suffix.lower()
-    return PurePosixPath(pure.stem).suffix.lower() if suffix in COMPRESSED_SUFFIXES else suffix
+    stem, suffix = splitext(path)
+    suffix = suffix.lower()
+    suffix = splitext(stem)[1].lower() if suffix in COMPRESSED_SUFFIXES else suffix
+    return "" if suffix == "." else suffix

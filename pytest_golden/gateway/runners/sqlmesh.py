@@ -116,6 +116,7 @@ RUNNERS = (
         is_sure=True,
         find_in_script=lambda text: () if _IMPORT.search(text) and _CONFIG.search(text) else None,
         distributions=("sqlmesh",),
+        oldest="0.236",
         find_narrowing=_find_narrowing,
         # A gateway of its own, since one in Python cannot be changed by variables.
         keep_tables={
