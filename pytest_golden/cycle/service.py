@@ -49,7 +49,7 @@ _AMOUNT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 @dataclass(frozen=True, slots=True)
 class CycleOutcome:
-    """How the cycle ended. `branch` and `commit` are None where nothing was proposed."""
+    """How the cycle ended. `branch` and `commit` are None if nothing was proposed."""
 
     state: CycleState
     branch: str | None
@@ -77,10 +77,10 @@ _COUNTED = ("regressions_detected", "improvements_approved", "improvements_rejec
 
 @dataclass(slots=True)
 class CommandCycle:
-    """Walks or resumes a cycle of commands. `say` receives messages, `show` the lines that commands print.
+    """Runs or resumes a cycle of commands. `say` receives messages, `show` the lines that the commands print.
 
-    Without `improve` and `review`, a resumed cycle uses its own. `hooks` are commands that are told the outcome when the verdict is theirs. `limits` are the given arguments of `CycleConfig`; `store` is
-    the given store, None if none was given.
+    A resumed cycle uses its own `improve` and `review` if none are given. `hooks` are commands that are started with the outcome if the cycle
+    has their verdict. `limits` are the given arguments of `CycleConfig`; `store` is the given store, or None.
     """
 
     manifest: Path
@@ -95,7 +95,7 @@ class CommandCycle:
     hooks: Mapping[CycleVerdict, str] = field(default_factory=dict)
 
     def run(self) -> CycleOutcome:
-        """Walk a new cycle.
+        """Run a new cycle.
 
         Raises:
             GoldenError: there is no git checkout or no commit, the base's manifest or the given store cannot be used, or the
@@ -125,10 +125,10 @@ class CommandCycle:
         return self._walk(floor, notes, None)
 
     def resume(self, cycle_id: str | None) -> CycleOutcome:
-        """Resume the cycle with this id, or the newest that has not ended.
+        """Resume the cycle with this id, or the newest one that has not ended.
 
         Raises:
-            GoldenError: there is none, it has ended, or its commands hold secrets, which are not stored, and must be given.
+            GoldenError: no such cycle exists, it has ended, or its commands hold secrets, which are not stored, and must be given again.
         """
         checkout = find_checkout(self.manifest.parent)
         present = read_base_floor(checkout, find_commit(checkout, "HEAD"), self.manifest)
@@ -150,7 +150,7 @@ class CommandCycle:
         config = _make_config(floor, notes["limits"])
         store = find_store_place(self.store, find_state_folder(floor.root))
         if store is not None:
-            # Otherwise every command would run before the gate refuses another program's file and the cycle fails.
+            # Checked first: otherwise every command would run before the gate refuses the file of another program, and the cycle fails.
             store.parse()
         with PrivateFolder(outside=floor.checkout) as scratch:
             steps = CommandSteps(
@@ -191,7 +191,7 @@ class CommandCycle:
             return found
 
     def _tell(self, command: str, found: CycleOutcome, floor: BaseFloor, scratch: Path) -> None:
-        """Run the command for this verdict in the checkout; whatever becomes of it, the cycle's outcome stays."""
+        """Run the command for this verdict in the checkout. Whatever the command does, the cycle's outcome stays the same."""
         name, path = f"on-{found.state.verdict}", scratch / "outcome.json"
         path.write_text(json.dumps(redact(found.to_dict()), ensure_ascii=False, default=str), encoding="utf-8")
         told = {
@@ -266,7 +266,7 @@ class CommandSteps:
         }
 
     def look(self, _state: CycleState) -> Mapping[str, Any]:
-        """See how the golden projects stand before the work. If that cannot be known, the cycle goes on without it."""
+        """Check the golden projects before the work begins. If that fails, the cycle goes on without it."""
         try:
             self.guard.look()
         except GoldenError as error:
@@ -278,14 +278,14 @@ class CommandSteps:
         return {"reason": told if statuses else NO_PROJECTS}
 
     def observe(self, _state: CycleState) -> Mapping[str, Any]:
-        """Say what is red before the work, and why: that condemns no proposal."""
+        """Say what is red before the work, and why. A proposal is not blamed for it."""
         before = self.guard.before
         red = [f"{name}: {one.result.error_message}" for name, one in before.items() if one.failed and one.result]
         calm = "nothing is red before the work" if before else "nothing is known"
         return {"reason": f"red before the work: {name_some(red, _MOST_NAMED)}" if red else calm}
 
     def improve(self, state: CycleState) -> Mapping[str, Any]:
-        """Run the improvement and propose what it left. If it failed, only keep that on the branch."""
+        """Run the improvement command and propose its changes. If the command failed, only keep the changes on the branch."""
         tree = self._open(state)
         checked = self._read_checked(state.cycle_id)
         before = checked or tree.name_tree(tree.base)
@@ -318,7 +318,7 @@ class CommandSteps:
         return {**told, "proposal": {"branch": tree.branch, "commit": commit}} if now != before else told
 
     def review(self, state: CycleState) -> Mapping[str, Any]:
-        """Run the review on the proposal, and undo whatever it does to the worktree."""
+        """Run the review command on the proposal, and undo its changes to the worktree."""
         tree = self._open(state)
         is_whole = isinstance(state.proposal, dict)
         commit = str(state.proposal["commit"]) if is_whole else self._find_commit(tree)
@@ -350,7 +350,7 @@ class CommandSteps:
         return {**found, "weakened_floor": (*found["weakened_floor"], *settings)}
 
     def find_unchecked(self, state: CycleState, commit: str | None) -> str | None:
-        """Say that a commit differs from what was checked last; None if it does not, or if nothing was checked."""
+        """Say that a commit differs from what was checked last; return None if it is the same, or if nothing was checked."""
         checked = self._read_checked(state.cycle_id)
         if self.tree is None or checked is None or self.tree.name_tree(commit or self.tree.base) == checked:
             return None
@@ -361,7 +361,7 @@ class CommandSteps:
         return None if self.tree is None else self.tree.close()
 
     def take_up(self, cycle_id: str) -> CycleWorktree:
-        """Return the worktree of a cycle, and note its branch, even if no step needed them."""
+        """Return the worktree of a cycle, and remember its branch even if no step needed the worktree."""
         if self.tree is None:
             self.branch = worktree.name_branch(cycle_id)
             self.tree = CycleWorktree(self.floor.checkout, cycle_id, self.floor.commit, self.branch)
@@ -376,7 +376,7 @@ class CommandSteps:
         return CycleFile(self.floor.root, cycle_id, makes=True).path.with_suffix(ending)
 
     def _read_checked(self, cycle_id: str) -> str | None:
-        """Return git's name for the content that was checked last; a cycle that was killed has it too."""
+        """Return git's object id of the content that was checked last, also after a kill."""
         with suppress(FileNotFoundError):
             return self._name_beside_state(cycle_id, ".checked").read_text(encoding="utf-8")
         return None
@@ -424,7 +424,7 @@ class CommandSteps:
 
 
 def _read_cost(name: str, file: Path) -> tuple[float | None, list[str]]:
-    """Return the sum of the amounts that a command wrote, one a line, and a warning for what is no amount."""
+    """Return the sum of the amounts that a command wrote, one per line, and a warning about lines that are not amounts."""
     text = (read_regular(file) or b"").decode("utf-8", "replace")
     lines = [line.strip().removeprefix("$") for line in text.splitlines() if line.strip()]
     if not lines:

@@ -59,14 +59,14 @@ class Journal:
     ) -> Self:
         """Open the journal in a store: a file or a URL.
 
-        The default is the variable GOLDEN_STORE_URL, else `.golden/golden.db` in the workspace root of the nearest
+        The default store is the one that GOLDEN_STORE_URL names, else `.golden/golden.db` in the workspace root of the nearest
         manifest, else in the current folder. The default rules are in the file that GOLDEN_JOURNAL_RULES names.
 
         Raises:
-            SettingsError: no store can be at such a place, there is to be none, or the file of rules cannot be used.
-            ManifestError: the manifest, which tells the workspace root, cannot be used.
-            StorageError: it cannot be opened.
-            ValueError: there is no such rule.
+            SettingsError: the store's location or the file of rules is not usable, or recording is off.
+            ManifestError: the manifest, which defines the workspace root, is not valid.
+            StorageError: the store cannot be opened.
+            ValueError: the rules are not valid.
         """
         store = Store.open(stored.find_default_store() if url is None else url)
         try:
@@ -85,12 +85,12 @@ class Journal:
         job_id: str | None = None,
         parent_id: str | None = None,
     ) -> model.JournalEntry:
-        """Begin an entry before the work begins. The entry is on disk on return.
+        """Begin an entry, before the work begins. The entry is on disk when this returns.
 
         Raises:
-            ValueError: a text is blank or no text, or the agent may not log this type; the message names it.
-            JournalError: there is no such parent.
-            StorageError: it cannot be written.
+            ValueError: a text is blank or is not a string, or the agent may not log this type; the message names it.
+            JournalError: the parent does not exist.
+            StorageError: the store cannot be written.
         """
         timestamp, agent_id = self._now(), caller_input.clean_name("agent_id", agent_id)
         intent_type = caller_input.clean_optional("intent_type", intent_type)
@@ -125,13 +125,13 @@ class Journal:
         """Record how an entry's work ended and what is expected now; return the whole entry.
 
         Everything is stored, or nothing. An expectation is `{description, match_hint, expires_minutes, polarity, critical,
-        check}`, of which only the description is required. In a second call the later result and notes stand, actions replace
-        the earlier ones unless there are none, and expectations are added.
+        check}`; only the description is required. A second call replaces the result and the notes. It also replaces the actions if
+        it has any, and it adds its expectations.
 
         Raises:
-            ValueError: a value that is not allowed; the message names it and what is.
-            JournalError: there is no such entry, or it is not of this agent (where `agent_id` is given).
-            StorageError: it cannot be written.
+            ValueError: a value is not allowed; the message names it and what is allowed.
+            JournalError: the entry does not exist, or belongs to another agent than `agent_id`.
+            StorageError: the store cannot be written.
         """
         timestamp, entry_id = self._now(), caller_input.clean_name("entry_id", entry_id)
         agent_id = caller_input.clean_optional("agent_id", agent_id)
@@ -163,16 +163,16 @@ class Journal:
         session_key: str | None = None,
         entry_id: str | None = None,
     ) -> model.Signal:
-        """Receive a signal, let it answer the expectation that it fits, and return it as it is stored.
+        """Receive a signal, let it answer the expectation that it fits, and return the signal as it is stored.
 
-        Due expectations are resolved first. The same `external_id` from one source has one effect; without one, the same
-        content has one effect until a younger expectation fits. A session in which only one agent has entries names the agent. The source `human` overrides all rules, for the named entry or
-        the latest of the session.
+        Due expectations are resolved first. A second signal with the same `external_id` from the same source has no effect. Without an
+        `external_id`, a signal with the same content has no effect until a younger expectation fits it. If only one agent has entries in
+        the session, the signal is for that agent. The source `human` overrides all rules, for the named entry or the latest of the session.
 
         Raises:
-            ValueError: a value that is not allowed; the message names it and what is.
-            JournalError: there is no such entry, or it is not of this agent (where `agent_id` is given).
-            StorageError: it cannot be written.
+            ValueError: a value is not allowed; the message names it and what is allowed.
+            JournalError: the entry does not exist, or belongs to another agent than `agent_id`.
+            StorageError: the store cannot be written.
         """
         signal = model.Signal(
             id=new_id("signal"),
@@ -200,12 +200,12 @@ class Journal:
     def assess(
         self, entry_id: str, assessment: model.Assessment | str, notes: str | None = None, *, by: str
     ) -> model.JournalEntry:
-        """Record a person's assessment, which overrides all rules; the last one wins. Return the whole entry.
+        """Record a person's assessment, which overrides all rules; the last one counts. Return the whole entry.
 
         Raises:
-            ValueError: a value that is not allowed, as to open the entry again; the message names it and what is.
-            JournalError: there is no such entry.
-            StorageError: it cannot be written.
+            ValueError: a value is not allowed, for example one that would open the entry again; the message names it and what is allowed.
+            JournalError: the entry does not exist.
+            StorageError: the store cannot be written.
         """
         word = check_word("assessment", assessment, model.Assessment)
         if word is model.Assessment.OPEN:
@@ -217,12 +217,12 @@ class Journal:
             return stored.get_entry(connection, entry_id)
 
     def attach(self, signal_id: str, entry_id: str) -> model.Signal:
-        """Attach a signal without an entry to this entry, and return it. It counts for the entry, not for an expectation.
+        """Attach a waiting signal to this entry, and return it. It counts for the entry, not for an expectation.
 
         Raises:
             JournalError: the entry or the waiting signal does not exist, or they belong to different agents.
-            ValueError: an id is not a text, or is blank.
-            StorageError: it cannot be written.
+            ValueError: an id is blank or is not a string.
+            StorageError: the store cannot be written.
         """
         signal_id, entry_id = (
             caller_input.clean_name(name, one) for name, one in (("signal_id", signal_id), ("entry_id", entry_id))
@@ -232,20 +232,20 @@ class Journal:
         )
 
     def sweep(self) -> int:
-        """Resolve every expectation whose time is over, and return how many there were; a second call at once finds none.
+        """Resolve every expectation that has expired, and return their number. A second call right after it returns 0.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the store cannot be written.
         """
         return self.swept_store.sweep()
 
     def reroute_orphans(self) -> int:
-        """Assign orphans to open expectations whose hints they fit, and return how many were assigned.
+        """Assign waiting signals to open expectations whose hints they fit, and return the number of assigned signals.
 
-        `log_outcome` does so for the expectations that it adds; this is for those that an import added.
+        `log_outcome` does this for the expectations that it adds. Call this after an import.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the store cannot be written.
         """
         return receiving_store.reroute_orphans(self.swept_store, self._now())
 
@@ -253,8 +253,8 @@ class Journal:
         """Return an entry with its expectations, signals and history.
 
         Raises:
-            JournalError: there is no such entry.
-            StorageError: it cannot be read.
+            JournalError: the entry does not exist.
+            StorageError: the store cannot be read.
         """
         with self._store.read() as connection:
             return stored.get_entry(connection, caller_input.clean_name("entry_id", entry_id))
@@ -268,13 +268,13 @@ class Journal:
         agent_id: str | None = None,
         without_type: str | None = None,
     ) -> tuple[model.JournalEntry, ...]:
-        """Return the newest entries with their expectations, newest first; without `agent_id` those of all agents.
+        """Return entries with their expectations, newest first; without `agent_id`, those of all agents.
 
-        `without_type` is an intent type to leave out.
+        Entries of the intent type `without_type` are left out.
 
         Raises:
-            ValueError: an unknown filter or a limit below 1.
-            StorageError: it cannot be read.
+            ValueError: a filter is unknown, or the limit is below 1.
+            StorageError: the store cannot be read.
         """
         assessment, limit = read_filter(filter), caller_input.check_limit(limit)
         agent_id = caller_input.clean_optional("agent_id", agent_id)
@@ -291,11 +291,11 @@ class Journal:
             return tuple(entry for _, entry, _ in found)
 
     def open_expectations(self, agent_id: str | None = None, *, limit: int = 500) -> tuple[model.Expectation, ...]:
-        """Return at most `limit` open expectations, the soonest expiry first, those without an expiry last.
+        """Return up to `limit` open expectations by their expiry, soonest first. Those that never expire are last.
 
         Raises:
-            ValueError: a limit below 1, or an agent that is no text.
-            StorageError: it cannot be read.
+            ValueError: the limit is below 1, or the agent is not a string.
+            StorageError: the store cannot be read.
         """
         agent_id, limit = caller_input.clean_optional("agent_id", agent_id), caller_input.check_limit(limit)
         with self._store.read() as connection:
@@ -303,22 +303,22 @@ class Journal:
             return tuple(map(read_expectation, rows))
 
     def orphans(self, *, limit: int = 500) -> tuple[model.Signal, ...]:
-        """Return the signals that found no entry yet, the newest first, at most `limit` of them.
+        """Return up to `limit` signals that fit no entry yet, newest first.
 
         Raises:
-            ValueError: a limit below 1.
-            StorageError: it cannot be read.
+            ValueError: the limit is below 1.
+            StorageError: the store cannot be read.
         """
         limit = caller_input.check_limit(limit)
         with self._store.read() as connection:
             return review_store.list_orphans(connection, limit=limit)
 
     def explain_routing(self, signal_id: str) -> RoutingExplanation:
-        """Explain by which rule a signal was routed, which expectations were candidates, and why they took it or not.
+        """Explain which rule routed a signal, which expectations were candidates, and why each one took the signal or not.
 
         Raises:
-            JournalError: there is no such signal.
-            StorageError: it cannot be read.
+            JournalError: the signal does not exist.
+            StorageError: the store cannot be read.
         """
         signal_id = caller_input.clean_name("signal_id", signal_id)
         with self._store.read() as connection:
@@ -326,11 +326,11 @@ class Journal:
         return read_explanation(signal_id, model.RoutedBy(row.routed_by), row.expectation_id, row.routing)
 
     def summary(self, agent_id: str | None = None, since: datetime | None = None) -> JournalSummary:
-        """Return how often the entries begun since a timestamp succeeded: in all, by intent type, and by day.
+        """Count the entries begun since a timestamp and how many of them succeeded: in total, by intent type, and by day.
 
         Raises:
-            ValueError: a timestamp that is no aware datetime, or an agent that is no text.
-            StorageError: it cannot be read.
+            ValueError: the timestamp is not an aware datetime, or the agent is not a string.
+            StorageError: the store cannot be read.
         """
         agent_id = caller_input.clean_optional("agent_id", agent_id)
         began = None if since is None else to_ms(check_time("since", since))
@@ -338,11 +338,11 @@ class Journal:
             return summarize(*review_store.count_entries(connection, agent_id=agent_id, since=began))
 
     def export(self, file: str | Path | IO[Any], *, progress: Callable[[int], None] = lambda _: None) -> ExportReport:
-        """Write a consistent copy of everything as JSON Lines; equal journals give equal files. `progress` gets line numbers.
+        """Write a consistent copy of everything as JSON Lines. Equal journals give equal files. `progress` receives line numbers.
 
         Raises:
-            JournalError: something else than an earlier export has the path.
-            OSError: it cannot be written.
+            JournalError: the path exists and is not an earlier export.
+            OSError: the file cannot be written.
             StorageError: the store cannot be read.
         """
         return export_journal(self._store, file, progress=progress)
@@ -350,20 +350,20 @@ class Journal:
     def import_(
         self, file: str | Path | IO[Any], *, with_checks: bool = False, progress: Callable[[int], None] = lambda _: None
     ) -> ImportReport:
-        """Import all that an export holds, or nothing; what differs here is merged, with the same result in any order.
+        """Import everything that an export holds, or nothing. Differing entries are merged, with the same result in any order.
 
-        Nothing of it is executed. With `with_checks`, for a file that is trusted, a heartbeat runs its checks; else only
-        the journal that recorded them does.
+        Nothing in the file is executed. With `with_checks`, for a file that you trust, a heartbeat here will run its checks. Otherwise only
+        the journal that recorded the checks runs them.
 
         Raises:
-            JournalError: what is wrong with the file, and in which line.
-            OSError: it cannot be read.
+            JournalError: the file is not valid; the message names the line.
+            OSError: the file cannot be read.
             StorageError: the store cannot be written.
         """
         return import_journal(self._store, file, self._rules, with_checks=with_checks, progress=progress)
 
     def close(self) -> None:
-        """Close the store, if this journal has opened it."""
+        """Close the store, if this journal opened it."""
         if self._closes_store:
             self._store.close()
 

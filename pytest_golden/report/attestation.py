@@ -1,6 +1,6 @@
-"""An attestation: a signed statement about the commit that a gate judged, what it was judged by, and the verdict.
+"""An attestation: a signed statement about the commit that a gate judged, the versions that judged it, and the verdict.
 
-It is an in-toto statement with the predicate `test-result`, in a DSSE envelope that is signed by Ed25519.
+It is an in-toto statement with the predicate `test-result`, in a DSSE envelope that is signed with Ed25519.
 
 Sources:
 - https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Holds the private key, as PEM or as the path of such a file.
 KEY_VARIABLE = "GOLDEN_ATTEST_KEY"
-#: The value of it with which the statement is written without an envelope, for another program to sign.
+#: With this value of the variable, the statement is written without an envelope, for another program to sign.
 UNSIGNED = "none"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -46,18 +46,18 @@ _SIGNED = "it is signed: give the public key by --key instead of `none`"
 _STATUS_WIDTH = 3
 _MOST_EDITS = 20
 _MOST_NAMED = 3
-# What a gate report has beside the verdict.
+# What a gate report holds in addition to the verdict.
 _NO_VERDICT = frozenset({"schema_version", "gate", "results", "weakened_floor"})
 
 
 class Attestor:
-    """Writes statements about gates of one manifest, signed by the key that the environment names. Make it before the gate runs.
+    """Writes statements about gate runs of one manifest, signed by the key that the environment names. Make it before the gate runs.
 
-    `manifest` is the manifest's path in the checkout that is judged, None if there is none; `file` is where the statement goes.
+    `manifest` is the manifest's path in the judged checkout, or None. The statement is written to `file`.
 
     Raises:
         SettingsError: there is no manifest or no key, or the key cannot be used.
-        GoldenError: the manifest is in no git repository, or nothing is committed.
+        GoldenError: the manifest is not in a git repository, or nothing is committed.
     """
 
     def __init__(self, manifest: Path | None, file: Path) -> None:
@@ -72,9 +72,9 @@ class Attestor:
         self._edits = find_edits(manifest, file)
 
     def make_text(self, judged: Judged, base: str | None) -> str:
-        """Return the statement about what is checked out, as text; `base` is the ref that the floor was compared with.
+        """Return the statement about the current checkout as text; `base` is the ref that the floor was compared with.
 
-        Files that are new since the gate began are no edits: its own reports are among them.
+        Files that were created since the gate began do not count as edits, because the gate's own reports are among them.
 
         Raises:
             GoldenError: another commit was checked out while the gate ran.
@@ -86,16 +86,16 @@ class Attestor:
         return seal_statement(make_statement(judged, self._manifest, base, edits), self._key)
 
     def write(self, judged: Judged, base: str | None) -> None:
-        """Write the statement to its file. Arguments and errors are those of `make_text`.
+        """Write the statement to its file. The arguments are those of `make_text`.
 
         Raises:
-            GoldenError: the file cannot be written.
+            GoldenError: the file cannot be written, or as `make_text` raises it.
         """
         write_report(self._file, self.make_text(judged, base), option="--attest")
 
 
 class CommitFacts(NamedTuple):
-    """What git knows of a commit: its id, its tree's, the manifest's and the baselines'; None for what it does not have."""
+    """What git knows of a commit: its own object id, and those of its tree, the manifest and the baselines; None if it has no such object."""
 
     commit: str
     tree: str
@@ -121,9 +121,9 @@ def read_commit(manifest: Path, commit: str) -> CommitFacts:
 
 
 def find_edits(manifest: Path, file: Path, *, untracked: bool = True) -> tuple[str, ...]:
-    """Return the paths, from the checkout's root, of what the commit does not hold as it is, and of baselines that git ignores.
+    """Return the paths (from the checkout's root) whose content differs from the commit, and the baselines that git ignores.
 
-    The statement's own `file` does not count, nor do new files unless they are wanted.
+    The statement's own `file` does not count. New files count only if `untracked` is true.
     """
     folder = manifest.parent
     root = git.find_top(folder) or folder
@@ -141,7 +141,7 @@ def find_edits(manifest: Path, file: Path, *, untracked: bool = True) -> tuple[s
 
 
 class Judged(NamedTuple):
-    """What a statement is about. The names of projects are divided by what became of them.
+    """What a statement is about. The names of the projects are grouped by their results.
 
     `verdict` and `environment` are JSON objects: the verdict with its counts, and the versions that judged.
     """
@@ -174,16 +174,16 @@ def judge_report(report: Mapping[str, Any]) -> Judged:
 
 
 def make_statement(judged: Judged, manifest: Path, base: str | None, edits: Sequence[str]) -> dict[str, Any]:
-    """Return the statement about what is checked out.
+    """Return the statement about the current checkout.
 
     Args:
-        judged: the verdict on it.
-        manifest: the manifest's path in the checkout that was judged.
-        base: the ref that the floor was compared with, if there is one.
-        edits: what was not as in the commit.
+        judged: the verdict and its projects.
+        manifest: the manifest's path in the judged checkout.
+        base: the ref that the floor was compared with, if any.
+        edits: the paths that differ from the commit.
 
     Raises:
-        GoldenError: it is in no git repository, or nothing is committed.
+        GoldenError: the manifest is not in a git repository, or nothing is committed.
     """
     folder = manifest.parent
     head = read_commit(manifest, git.find_commit(folder, "HEAD"))
@@ -218,10 +218,10 @@ def _describe_configuration(name: str, facts: CommitFacts) -> Iterator[dict[str,
 
 
 def find_key() -> Ed25519PrivateKey | None:
-    """Return the key that signs; None if the statement is to be written without an envelope.
+    """Return the signing key, or None if the statement is to be written without an envelope.
 
     Raises:
-        SettingsError: there is none, or it cannot be used.
+        SettingsError: the variable is not set, or the key cannot be used.
     """
     given = os.environ.get(KEY_VARIABLE, "").strip()
     if not given:
@@ -243,10 +243,10 @@ def find_key() -> Ed25519PrivateKey | None:
 
 
 def read_public_key(given: str) -> Ed25519PublicKey | None:
-    """Read the key that statements are checked with; None if another program has checked the signature.
+    """Read the key that verifies statements; None if another program has verified the signature.
 
     Raises:
-        SettingsError: it cannot be used.
+        SettingsError: the key cannot be used.
     """
     if given == UNSIGNED:
         return None
@@ -273,7 +273,7 @@ def _reading_key(told: str, advice: str) -> Iterator[None]:
 
 
 def seal_statement(statement: Mapping[str, Any], key: Ed25519PrivateKey | None) -> str:
-    """Return a statement as text: in a signed envelope, or alone if there is no key."""
+    """Return a statement as text: in a signed envelope, or without one if there is no key."""
     payload = json.dumps(statement, separators=(",", ":")).encode()
     if key is None:
         return payload.decode() + "\n"
@@ -283,10 +283,10 @@ def seal_statement(statement: Mapping[str, Any], key: Ed25519PrivateKey | None) 
 
 
 def read_statement(text: str, key: Ed25519PublicKey | None) -> dict[str, Any]:
-    """Return the statement in an envelope that this key has signed; without a key, a statement that stands alone.
+    """Return the statement in an envelope that was signed with this key; without a key, a statement without an envelope.
 
     Raises:
-        GoldenError: it is no such envelope, or the key has not signed it as it is.
+        GoldenError: the text is not such an envelope, or the signature is not valid.
     """
     if key is None:
         return _parse_statement(text.encode())
@@ -310,7 +310,7 @@ def read_statement(text: str, key: Ed25519PublicKey | None) -> dict[str, Any]:
 def check_statement(
     text: str, key: Ed25519PublicKey | None, manifest: Path, commit: str, base: str | None = None
 ) -> tuple[str, list[str]]:
-    """Return the verdict of a statement, and why it does not say that a commit passed; arguments are those of `find_faults`."""
+    """Return the verdict of a statement, and why it does not prove that a commit passed. The arguments are those of `find_faults`."""
     try:
         statement = read_statement(text, key)
         return str(statement["predicate"]["verdict"]["verdict"]), list(find_faults(statement, manifest, commit, base))
@@ -321,7 +321,7 @@ def check_statement(
 
 
 def find_faults(statement: Mapping[str, Any], manifest: Path, commit: str, base: str | None = None) -> Iterator[str]:
-    """Yield why a statement does not say that a commit passed: each reason is one sentence.
+    """Yield the reasons why a statement does not prove that a commit passed, one sentence each.
 
     Args:
         statement: as `read_statement` returns it.
