@@ -1,6 +1,6 @@
-"""Compares an output with its baseline: chooses the comparison, and makes every trouble a mismatch. Reads files only.
+"""Compares an output with its baseline: chooses the comparison, and turns every problem with a file into a mismatch. Only reads files.
 
-The comparisons that need no parser are here: the bytes of two files, the size of one, and width and height of images.
+The comparisons that need no parser are here: bytes of two files, size of a file, and width and height of images.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _MOST_NAMED = 3
 _ROW_BYTES = 16
 _ROWS_BEFORE, _ROWS_AFTER = 1, 4
 _AROUND_BYTES = 4 << 10
-# What is read to tell a size: an archive can hold any amount.
+# How much is read to find a size: an archive can expand to any size.
 _MOST_MEASURED_BYTES = 1 << 30
 
-# A JPEG may carry a colour profile and a small picture before its size.
+# In a JPEG, a colour profile and a small picture can come before the size.
 _HEAD_CHUNKS = 16
-# Markers of a JPEG that begin a frame, which has the size: all SOFn but DHT, JPG and DAC.
+# Markers of a JPEG that begin a frame, which has the size: all SOFn except DHT, JPG and DAC.
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 _SVG = re.compile(rb"<svg\b([^>]{0,10000})>", re.IGNORECASE)
@@ -74,22 +74,22 @@ def compare_files(
     warn: Callable[[str], None] = lambda _: None,
     known_key: Sequence[str] = (),
 ) -> Mismatch | None:
-    """Compare an output with its baseline as declared; None when it holds.
+    """Compare an output with its baseline as declared; return None if it is as expected.
 
-    Reads both files and changes nothing. Nothing in the files, nor that they are gone, is raised: it becomes a mismatch.
+    Reads both files and changes nothing. A missing or broken file is a mismatch, not an exception.
 
     Args:
         declared: the entry of `outputs:`.
         actual: the output; a symbolic link is not followed.
-        baseline: its accepted form, to be looked at by the caller when it may be a link; None where none is needed
-            (`exists`) or only the rows of a table are to be counted.
-        shown_as: the name that messages give the output.
-        redact: takes what is secret out of texts, bytes, JSON and cells of tables before they are cut.
-        warn: is told what a person should know of an output that holds, such as numbers that are written otherwise.
-        known_key: the key of a table, where none is declared and the baseline has it and is unique in it.
+        baseline: its accepted form. If it may be a link, the caller checks it. None if no baseline is needed
+            (`exists`), or if only the rows of a table are counted.
+        shown_as: the name of the output in messages.
+        redact: removes secrets from text, bytes, JSON and table cells before they are shortened.
+        warn: receives what a person should know about an output that is as expected, for example that its numbers are written differently.
+        known_key: the key of a table, used if none is declared and the key is in the baseline and unique there.
 
     Raises:
-        GoldenError: the harness could not do its job.
+        GoldenError: the gate could not do its job.
     """
     shown_as = show_path(shown_as)
     output = Content(actual, Side.OUTPUT)
@@ -141,12 +141,12 @@ def _compare(
 
 
 def _is_same_table(declared: DeclaredOutput, actual: Content, baseline: Content) -> bool:
-    """Tell whether a table that was read out of a database is as before: equal tables give equal bytes."""
+    """Tell whether a table that was read from a database is unchanged: equal tables give equal bytes."""
     return declared.is_of_tables and has_equal_bytes(actual, baseline)
 
 
 def _needs_look(declared: DeclaredOutput) -> bool:
-    """Tell whether rules need no baseline: those on values, the number of rows, a unique key, a tolerance of numbers."""
+    """Tell whether an entry has rules that need no baseline: rules on values, row counts, a unique key, a tolerance of numbers."""
     bounds = (declared.min_rows, declared.max_rows)
     needs_numbers = declared.table is not None and declared.is_tolerant
     return bool(declared.key) or declared.has_value_rules or needs_numbers or any(bound is not None for bound in bounds)
@@ -164,12 +164,12 @@ def _compare_content(
     return compare_bytes(actual, baseline, shown_as=shown_as, redact=redact)
 
 
-#: What tells whether a file is still the same one with the same content; None where there is none to be read.
+#: Tells whether a file is still the same file with the same content; None if there is no readable file.
 Mark = tuple[int, ...] | None
 
 
 def look_at(file: ExpectedFile, written: WrittenFiles) -> tuple[Mark, Path | None]:
-    """Return the mark of an output, and where it is; a change that is undone, or that restores the old times, changes the mark too."""
+    """Return the mark of an output, and its location. Undoing a change, or restoring the old times, changes the mark too."""
     try:
         actual, found = _find_regular(written, file.path)
     except OSError:
@@ -182,8 +182,8 @@ def _mark(found: os.stat_result) -> Mark:
 
 
 def explain_change(file: ExpectedFile, written: WrittenFiles, mark: Mark) -> Mismatch | None:
-    """Return a mismatch if an output changed since the first look at it, so that it is unknown what was compared."""
-    # Most are unchanged, and the first look has opened them up. The same mark means the same file, whatever leads to it now.
+    """Return a mismatch if an output changed after the first look at it, because then it is unknown which content was compared."""
+    # Most files are unchanged, and the first look made them readable. The same mark means the same file, whatever path leads to it now.
     there = None if mark is None or file.path in written.exported else lstat_or_none(f"{written.root}/{file.path}")
     if there is not None and _mark(there) == mark:
         return None
@@ -204,9 +204,9 @@ def examine_file(
     warn: Callable[[str], None] = lambda _: None,
     actual: Path | None = None,
 ) -> Mismatch | None:
-    """Compare one file with its baseline by every entry that names it; the first thing found speaks for the file.
+    """Compare one file with its baseline by every entry that names it, and return the first mismatch.
 
-    `actual` is where the first look has found it.
+    `actual` is the location that the first look found.
     """
     shown = show_path(file.path)
     try:
@@ -236,7 +236,7 @@ def compare_with(
     redact: Callable[[str], str] = str,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Mismatch | None:
-    """Compare by every entry, those without a baseline first; `baseline` is None where none of them needs one."""
+    """Compare by every entry, those without a baseline first; `baseline` is None if none of them needs one."""
     entries = sorted(file.entries, key=lambda entry: entry.compare != EXISTS)
     mismatches = (
         compare_files(
@@ -254,10 +254,10 @@ def compare_with(
 
 
 def find_actual(written: WrittenFiles, path: str) -> Path:
-    """Return the real file of an output, and never follow a link out of the view.
+    """Return the real file of an output. Never follows a link out of the view.
 
     Raises:
-        OSError: it is gone by now, or no regular file.
+        OSError: the file is gone, or is not a regular file.
     """
     return _find_regular(written, path)[0]
 
@@ -271,7 +271,7 @@ def _find_regular(written: WrittenFiles, path: str) -> tuple[Path, os.stat_resul
 
 
 def _find_link(path: str, written: WrittenFiles) -> str | None:
-    """Return the symlink that this run put in the place of a folder on the way to a path."""
+    """Return the symlink that this run put in place of a folder on the way to a path."""
     parts = path.split("/")
     for count in range(1, len(parts)):
         folder = "/".join(parts[:count])
@@ -282,7 +282,7 @@ def _find_link(path: str, written: WrittenFiles) -> str | None:
 
 
 def explain_unreadable(path: str, error: OSError) -> Mismatch:
-    """Say of a written path why it cannot be compared."""
+    """Say why a written path cannot be compared."""
     if isinstance(error, FileNotFoundError):
         return Mismatch(ReasonKind.OUTPUT_MISSING, f"{show_path(path)} was written, and is gone by now")
     return Mismatch(ReasonKind.OUTPUT_UNREADABLE, f"{show_path(path)} cannot be compared: {error.strerror or error}")
@@ -311,7 +311,7 @@ def find_moved(
 
 
 def explain_unmatched(entry: DeclaredOutput, written: Sequence[str]) -> Mismatch:
-    """Say that an entry of `outputs:` names nothing that the run wrote, and what it did write instead."""
+    """Say that an entry of `outputs:` matches nothing that the run wrote, and what the run wrote instead."""
     if entry.database or entry.dbt:
         return Mismatch(ReasonKind.OUTPUT_MISSING, f"{entry.shown}: nothing was read")
     shown = show_path(entry.path)
@@ -322,7 +322,7 @@ def explain_unmatched(entry: DeclaredOutput, written: Sequence[str]) -> Mismatch
 
 
 def compare_bytes(actual: Content, baseline: Content, *, shown_as: str, redact: Redact) -> Mismatch | None:
-    """Compare what two files hold, of archives the plain content.
+    """Compare the content of two files, decompressed if they are archives.
 
     Raises:
         UnreadableError: one of them cannot be read.
@@ -336,7 +336,7 @@ def compare_bytes(actual: Content, baseline: Content, *, shown_as: str, redact: 
 
 
 def has_equal_content(actual: Content, baseline: Content) -> bool:
-    """Tell whether two files hold the same, of archives the plain content.
+    """Tell whether two files have the same content, decompressed if they are archives.
 
     Raises:
         UnreadableError: one of them cannot be read.
@@ -346,9 +346,9 @@ def has_equal_content(actual: Content, baseline: Content) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What a file holds around the first difference, from byte `start` on, and the size of the whole.
+    """The content of a file around the first difference, from byte `start` on, and the size of the whole file.
 
-    `around` is more of it, as text, since the bytes that are shown can be the middle of a secret.
+    `around` is more of it, as text, because the shown bytes can begin in the middle of a secret.
     """
 
     start: int
@@ -390,7 +390,7 @@ def _make_part(content: Content, before: bytes, chunk: bytes, rest: Iterator[byt
 
 
 def _measure(rest: Iterator[bytes], size_bytes: int) -> tuple[int, bool]:
-    """Return the size with all that follows, and whether that is all."""
+    """Return the size including what follows, and whether that is all."""
     try:
         for chunk in islice(rest, _MOST_MEASURED_BYTES // CHUNK_BYTES):
             size_bytes += len(chunk)
@@ -425,7 +425,7 @@ def _write_dump(place: int, ours: _Part, theirs: _Part, redact: Redact) -> Itera
 
 
 def _holds_secret(text: str, redact: Redact) -> bool:
-    """Tell whether a secret is among bytes; in UTF-16 and UTF-32 there are zeros between its characters."""
+    """Tell whether bytes contain a secret. UTF-16 and UTF-32 have zeros between the characters."""
     return any(redact(one) != one for one in {text, text.replace("\0", "")})
 
 
@@ -461,7 +461,7 @@ def check_existence(declared: DeclaredOutput, actual: Content, *, shown_as: str)
     """Check a file's size on the disk against `min_bytes` and `max_bytes`.
 
     Raises:
-        UnreadableError: it is gone or no regular file.
+        UnreadableError: the file is gone, or is not a regular file.
     """
     size = read_size(actual)
     if declared.min_bytes is not None and size < declared.min_bytes:
@@ -497,7 +497,7 @@ def compare_image_sizes(actual: Content, baseline: Content, *, shown_as: str) ->
 
 
 def find_size(head: bytes) -> Size | None:
-    """Find the size in the beginning of an image; None when it is no image, or cut short before it."""
+    """Find the size in the beginning of an image; None if it is not an image, or ends before its size."""
     for sign, find in _IMAGE_KINDS:
         if head.startswith(sign):
             try:
@@ -528,7 +528,7 @@ def _gif(head: bytes) -> tuple[int, int]:
 def _bmp(head: bytes) -> tuple[int, int]:
     if _unpack("<HH", head, 14) == (12, 0):
         return _unpack("<HH", head, 18)
-    # A negative height only says that the rows stand from the top down.
+    # A negative height only means that the rows are stored from top to bottom.
     width, height = _unpack("<ii", head, 18)
     return abs(width), abs(height)
 

@@ -1,7 +1,7 @@
-"""The seal around a pipeline: the arguments of bubblewrap, in the order in which it mounts.
+"""The seal around a pipeline: the arguments of bubblewrap, in the order of the mounts.
 
-Inside, the whole system is read-only, HOME, /tmp, /var/tmp and /run are private, processes have a namespace of their
-own, and the network is there or not as declared. Building arguments is all that happens here.
+Inside, the whole system is read-only. HOME, /tmp, /var/tmp and /run are private, processes have their own
+namespace, and the network is available only if it is declared. This module only builds arguments.
 
 Source: https://github.com/containers/bubblewrap/blob/main/bwrap.xml
 """
@@ -34,13 +34,13 @@ _NAMESPACES = (
     *("--cap-drop", "ALL", "--die-with-parent"),
 )
 _PRIVATE = ("/tmp", "/var/tmp")
-# The kernel's switches belong to the host's root, whose id a gate that runs as root keeps inside.
+# Kernel settings belong to the host's root, and a gate that runs as root keeps this user id inside.
 # The sandbox itself covers /proc/irq, /proc/bus and /proc/sysrq-trigger for root.
 _KERNEL = ("/proc/sys", "/proc/acpi", "/proc/fs")
-# What lies in memory counts in no process, so it is bounded where it lies.
+# Files in memory count for no process, so the file system itself has a limit.
 _RUN_BYTES = 64 << 20
 _COVER = ("--ro-bind", "/dev/null")
-# Programs keep credentials and what a person typed in these files and folders of HOME.
+# Programs keep credentials, and what a person typed, in these files and folders of HOME.
 _CREDENTIALS = """
     .ssh .gnupg .password-store .pki .local/share/keyrings .netrc .git-credentials .config/git/credentials .config/gh
     .config/hub .config/glab-cli .aws .azure .config/gcloud .boto .s3cfg .oci .kube .docker .config/containers .terraform.d
@@ -51,27 +51,27 @@ _CREDENTIALS = """
     .mysql_history
 """
 _EMPTY_BYTES = 4096
-# Where a system keeps what only root may read, and how deep we look: their other folders may hold very many files.
+# Where a system keeps what only root may read, and how deep we look: other folders may hold very many files.
 _PLACES_OF_SYSTEM = {"/etc": 99, "/var/lib": 1, "/var/spool": 2}
 # The sandbox takes 9,000 arguments, and its time grows with the square of the mounts.
 _MOST_COVERS = 250
 SHARED_MEMORY_BYTES = 2 << 30
 
 _SOCKET_TABLE = Path("/proc/net/unix")
-# A name is written as it is, with spaces and line ends, so it reaches to where the next row begins.
+# A name can contain spaces and line ends, so it ends where the next row begins.
 _ROW_START = re.compile(rb"^\S+: [0-9A-F]{8} [0-9A-F]{8} [0-9A-F]{8} [0-9A-F]{4} [0-9A-F]{2} +\d+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateFolders:
-    """Where the private folders of a run lie on the host."""
+    """The locations of a run's private folders on the host."""
 
     home: Path
     temporary: Path
 
     @classmethod
     def make(cls, folder: Path) -> PrivateFolders:
-        """Make them empty below a run's scratch folder."""
+        """Create them, empty, below a run's scratch folder."""
         private = cls(folder / "home", folder / "tmp")
         private.home.mkdir(mode=0o700)
         private.temporary.mkdir(mode=0o700)
@@ -82,8 +82,8 @@ class PrivateFolders:
 class Seal:
     """A machine's seal: the sandbox program, the folders that are replaced, and what stays visible below them.
 
-    `hidden` are files and folders that no pipeline sees, wherever they lie, unless a mount is for one of them by its name.
-    Whoever runs the command line hands in the `filter` of system calls, which may be empty, and the environment.
+    `hidden` are files and folders that no pipeline sees, unless a mount names exactly that path. The caller that runs the command line
+    passes the `filter` of system calls, which may be empty, and the environment.
     """
 
     bwrap: str
@@ -106,11 +106,11 @@ class Seal:
     ) -> tuple[str, ...]:
         """Return the whole command line up to the pipeline's own.
 
-        `view` mounts the project; `inner` are further mounts, outer folders first, placed before the view where they
-        hold the project and after it otherwise. `sockets` of the machine are covered where they would be in sight.
+        `view` mounts the project; `inner` are further mounts, outer folders first. Those that contain the project come before the view, the
+        others after it. `sockets` of the machine are covered where they would be visible.
         """
         mounts = self._machine_mounts(private, shared_memory_bytes)
-        # What lies inside the project is seen as the view has it.
+        # Paths inside the project are as the view shows them.
         shown = [path for path in self.visible if not is_below(path, working_folder)]
         mounts += [Mounted(path, ("--ro-bind", path, path)) for path in shown]
         mounts.append(Mounted(working_folder, tuple(view)))
@@ -129,7 +129,7 @@ class Seal:
         )
 
     def _conceal(self, mounts: Sequence[Mounted]) -> Iterator[Mounted]:
-        """Put what is empty in the place of each hidden path that these mounts would leave in sight."""
+        """Cover each hidden path that these mounts would leave visible with an empty file or folder."""
         ordered = sorted(mounts, key=lambda mount: mount.depth)
         for path in self.hidden:
             last = _find_last(ordered, path)
@@ -141,7 +141,7 @@ class Seal:
                 yield cover(path)
 
     def _machine_mounts(self, private: PrivateFolders, shared_memory_bytes: int) -> list[Mounted]:
-        """Mount what is the same for every project of a machine: the system read-only, and the private folders."""
+        """Mount what is the same for every project of a machine: the system, read-only, and the private folders."""
         mounts = [
             Mounted("/", ("--ro-bind", "/", "/")),
             Mounted("/dev", ("--dev", "/dev", "--remount-ro", "/dev")),
@@ -160,9 +160,9 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """One mount: the path it covers inside, and the arguments that make it.
+    """One mount: the path that it covers inside, and the arguments that make it.
 
-    `is_granted` tells that the manifest asks for it, and so for whatever servers can be reached by it.
+    `is_granted` means that the manifest asks for it, and so also for the servers that can be reached through it.
     """
 
     path: str
@@ -171,18 +171,18 @@ class Mounted:
 
     @property
     def depth(self) -> int:
-        """Count the folders above; sorting by it is stable, so of two mounts on one path the later stays on top."""
+        """Count the folders above it. Sorting by it is stable, so of two mounts on one path the later one stays on top."""
         return 0 if self.path == "/" else self.path.rstrip("/").count("/")
 
     @property
     def shows_machine(self) -> bool:
-        """Tell whether what lies below it on the machine can be seen, also if an overlay is put over that."""
+        """Tell whether the machine's files below it are visible, also below an overlay on it."""
         kind, source = self.arguments[:2]
         return kind in {"--ro-bind", "--bind", "--overlay-src"} and source == self.path
 
     @property
     def shows_servers(self) -> bool:
-        """Tell whether sockets below it lead out: those of the machine's own folder, but not through an overlay of it."""
+        """Tell whether sockets below it lead out: those of the machine's own folder do, but not through an overlay."""
         return self.shows_machine and self.arguments[0] != "--overlay-src" and not self.is_granted
 
 
@@ -190,7 +190,7 @@ class Mounted:
 def handing_in(
     command: Sequence[str], program: bytes, environment: Mapping[str, str]
 ) -> Iterator[tuple[list[str], list[int]]]:
-    """Yield a sandbox's command line to be run without an environment, and the descriptors that it must inherit."""
+    """Yield a sandbox's command line that runs without an environment, and the descriptors that it must inherit."""
     argv, numbers = hand_in(list(command), program, dict(environment))
     try:
         for number in numbers:
@@ -202,14 +202,14 @@ def handing_in(
 
 
 def cover(socket: str) -> Mounted:
-    """Put a device in a socket's place, which nothing can connect to."""
+    """Cover a socket with a device, so that nothing can connect to it."""
     return Mounted(socket, (*_COVER, socket))
 
 
 def without_idle_covers(prefix: Sequence[str], complaint: bytes) -> tuple[str, ...]:
-    """Return a command line without the covers that could not be made, by what the sandbox said.
+    """Return a command line without the covers that, by the sandbox's message, could not be made.
 
-    An existing socket can always be covered. One that is gone, or that cannot be reached in the seal, needs no cover.
+    An existing socket can always be covered. A socket that is gone, or unreachable in the seal, needs no cover.
     """
     kept: list[str] = []
     for word in prefix:
@@ -224,7 +224,7 @@ def _is_idle(socket: str, complaint: bytes) -> bool:
 
 
 def _find_in_sight(mounts: Sequence[Mounted], sockets: Iterable[str]) -> list[str]:
-    """List the sockets that mounts, in the order in which they are made, leave in sight."""
+    """List the sockets that these mounts, in their order, leave visible."""
     shown = []
     for path in sockets:
         last = _find_last(mounts, path)
@@ -234,14 +234,14 @@ def _find_in_sight(mounts: Sequence[Mounted], sockets: Iterable[str]) -> list[st
 
 
 def _find_last(mounts: Sequence[Mounted], path: str) -> Mounted | None:
-    """Return the mount that a path is seen by, of mounts in the order in which they are made."""
+    """Return the last of these mounts, in their order, that a path is below."""
     return next((mount for mount in reversed(mounts) if is_below(path, mount.path)), None)
 
 
 def can_set_switches() -> bool:
-    """Tell whether we could set the kernel's switches; if not, the mounts that protect them are not needed.
+    """Tell whether this process could change kernel settings; if not, no mounts need to protect them.
 
-    The kernel asks for the host's root, whatever our own number says inside some container.
+    The kernel requires the host's root, whatever user id a container shows.
     """
     switch = "/proc/sys/kernel/core_pattern"
     return not os.path.exists(switch) or os.access(switch, os.W_OK)
@@ -265,9 +265,9 @@ def find_masked(home: str) -> tuple[str, ...]:
 
 
 def find_credentials(home: str) -> tuple[str, ...]:
-    """List the files and folders of HOME that hold credentials or what a person typed, and that of our key and token.
+    """List the files and folders of HOME that hold credentials or what a person typed, and the one with our key and token.
 
-    Links are resolved; what does not exist is left out.
+    Links are resolved; missing paths are left out.
     """
     places = (*(os.path.join(home, name) for name in _CREDENTIALS.split()), str(find_settings_folder()))
     return tuple(dict.fromkeys(os.path.realpath(path) for path in places if os.path.exists(path)))
@@ -275,9 +275,9 @@ def find_credentials(home: str) -> tuple[str, ...]:
 
 @cache
 def find_private_to_root() -> tuple[str, ...]:
-    """List what only root may read where a system keeps such files; nothing for another user.
+    """List what only root may read, where a system keeps such files; nothing for another user.
 
-    In a seal, root keeps its number without its rights: by its modes alone, what belongs to root could be read.
+    In a seal, root keeps its user id without its rights, so its files would be readable by their modes alone.
     """
     return tuple(sorted(_list_private(_PLACES_OF_SYSTEM)))[:_MOST_COVERS] if os.getuid() == 0 else ()
 
@@ -301,7 +301,7 @@ def _list_private(places: Mapping[str, int]) -> Iterator[str]:
 
 
 def _is_closed_to_others(path: str, found: os.stat_result) -> bool:
-    """Tell whether others may not enter a folder, or read a file, that holds anything."""
+    """Tell whether others may not enter this folder, or read this file, and it is not empty."""
     if stat.S_ISDIR(found.st_mode):
         return not found.st_mode & stat.S_IXOTH and _holds_anything(path)
     return stat.S_ISREG(found.st_mode) and found.st_size > 0 and not found.st_mode & stat.S_IROTH
@@ -328,8 +328,8 @@ def _plain(point: str) -> str:
 def find_sockets() -> tuple[str, ...]:
     """List the sockets in the file system that one of our processes could connect to, links resolved, sorted.
 
-    A read-only mount does not prevent connections, so the seal covers the sockets that stay visible. A name that is gone, or
-    that belongs to another mount namespace, is left out.
+    A read-only mount does not prevent connections, so the seal covers the sockets that stay visible. Paths that are gone, or
+    that belong to another mount namespace, are left out.
     """
     try:
         table = _SOCKET_TABLE.read_bytes()
@@ -363,7 +363,7 @@ def _is_socket(path: str) -> bool:
 
 
 def _is_open_to_us(folder: str) -> bool:
-    """Tell whether a process in the seal can go through a folder: there, root has no more rights than its modes give."""
+    """Tell whether a process in the seal can pass through a folder: there, root has only the rights of the folder's mode."""
     if os.getuid() != 0:
         return True
     groups = {os.getgid(), *os.getgroups()}

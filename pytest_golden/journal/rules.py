@@ -1,6 +1,6 @@
 """How a signal settles an expectation, how an entry is assessed, and which sources are reserved. Pure.
 
-An assessment is folded from counts, so that a signal costs the same however many expectations its entry has.
+An assessment is computed from counts, so a signal costs the same for an entry with many expectations.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 
 HUMAN = "human"
 GITHUB, GITLAB, BITBUCKET = "github", "gitlab", "bitbucket"
-#: Whose news about one thing can say otherwise later.
+#: Sources that can correct their earlier news about the same subject.
 FORGES = frozenset({GITHUB, GITLAB, BITBUCKET})
 #: The source of the signals of scheduled checks.
 CHECK = "check"
-#: The source of what this program tells by itself, as that the time of an expectation is over.
+#: The source of this program's own signals, for example that an expectation has expired.
 SYSTEM = "system"
 #: Sources that only people, forges and this program may use: no agent and no callback may claim one of them.
 RESERVED_SOURCES = frozenset({HUMAN, "person", *FORGES, CHECK, "golden", SYSTEM})
 #: Sources of what people say: here, or with a signed comment on GitHub.
 PEOPLE = frozenset({HUMAN, GITHUB})
-#: In a signal's data and in the history's record of a correction, the id of the earlier signal that is corrected.
+#: The key of the corrected signal's id, in the data of a signal and in the history's record of a correction.
 CORRECTS = "corrects"
 #: Such a record in the history.
 CORRECTION = "correction"
-# What an event of a forge is about: a later one about the same may say otherwise, as a check that was run again.
+# The subject of a forge's event. A later event about the same subject corrects it, for example when a check runs again.
 _ABOUT = {
     **dict.fromkeys(("check_run", "check_suite", "workflow_run", "status", "deployment_status"), ("name", "sha")),
     **dict.fromkeys(("pipeline", "commit_status"), ("name", "sha")),
     **dict.fromkeys(("pull_request", "merge_request"), ("pr",)),
     "pull_request_review": ("pr", "author"),
 }
-#: The events of GitHub in which a person says something.
+#: GitHub's events that hold what a person wrote.
 COMMENTS = ("issue_comment", "pull_request_review_comment", "pull_request_review")
-# Digits and letters that are read as others, and those of other scripts that are read as letters of the reserved names.
+# Digits and letters that look like others, and letters of other scripts that look like those of the reserved names.
 _ALIKE = str.maketrans("01l|", "oiii")
 # Source: https://www.unicode.org/Public/security/latest/confusables.txt
 _FOREIGN = str.maketrans(
@@ -51,7 +51,7 @@ _FOREIGN = str.maketrans(
     "\u13aa\u13f4\u13df\u13a0\u13ac\u13c0\u13bb\u13c2\u13a5\u13e6\u13b7\u13be\u13e2\u13a1\u13da\u13a2\u13bd",
     "aabbccdeegghhhiikkimnnnooopprsttuuyyyabcdeghikmnoprstuyabcdeghhikmoprsty",
 )
-# Letters and a symbol that nobody sees.
+# Invisible letters and an invisible symbol.
 _BLANKS = "\u115f\u1160\u2800"
 _LOST = frozenset({ExpectationStatus.UNMET, ExpectationStatus.EXPIRED})
 _ANSWERS = {
@@ -74,11 +74,11 @@ class Retention:
 class Rules:
     """The rules of one agent, where they differ from the defaults.
 
-    The assessment of an entry is `all_expired` if its expectations all expired without news, `some_expired` if others are met, `unmet`
-    if one is unmet or news was against it, and `critical_lost` if a critical one is unmet or expired. An intent without an outcome and
-    an expectation is closed as expired after `unfinished_after` seconds (None: never). `intent_types` are those that the
+    The assessment of an entry is `all_expired` if all its expectations expired without news, `some_expired` if the others were met, `unmet`
+    if one is unmet or a signal was negative, and `critical_lost` if a critical one is unmet or expired. An intent without an outcome and
+    without expectations is closed as expired after `unfinished_after` seconds (None: never). `intent_types` are those that the
     agent may log (None: any). `check_hosts` are the hosts whose pages its checks may request (None: any), `check_commands`
-    whether its checks may run commands, and `check_network` whether such a command may have the network.
+    whether its checks may run commands, and `check_network` whether such a command may use the network.
     """
 
     all_expired: Assessment = Assessment.EXPIRED
@@ -100,7 +100,7 @@ class Rules:
 
 
 DEFAULT_RULES = Rules()
-#: The name that stands for every agent that has no rules of its own, but not for the gate's agent.
+#: The rules under this name apply to every agent without rules of its own, except the gate's agent.
 EVERYBODY = "default"
 _GATE = "golden"
 
@@ -113,7 +113,7 @@ def rules_of(agent_id: str | None, rules: Mapping[str, Rules]) -> Rules:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What an assessment is folded from: expectations by status, critical ones that are lost, and signals that decide."""
+    """The counts that an assessment is computed from: expectations by status, lost critical ones, and signals that decide."""
 
     open: int = 0
     met: int = 0
@@ -146,7 +146,7 @@ class Counts:
         return replace(self, **{signal_type.value: getattr(self, signal_type) + 1})
 
     def corrected(self, signal_type: SignalType) -> Counts:
-        """Return the counts without a signal that a later one has corrected."""
+        """Return the counts without a signal that a later one corrected."""
         return replace(self, **{signal_type.value: max(0, getattr(self, signal_type) - 1)})
 
 
@@ -161,9 +161,9 @@ class Settlement:
 def settle(
     signal_type: SignalType, status: ExpectationStatus, polarity: Polarity, *, is_late: bool = False
 ) -> Settlement:
-    """Tell what a signal does to an expectation that it fits. `is_late`: it came at or after the expiry.
+    """Return what a signal does to an expectation that it fits. `is_late`: it came at or after the expiry.
 
-    A resolved expectation stays as it is, but news against it still counts.
+    A resolved expectation keeps its status, but negative news about it still counts.
     """
     turned_neutral = signal_type is SignalType.POSITIVE and polarity is Polarity.NEGATIVE
     if is_late or turned_neutral or signal_type is SignalType.NEUTRAL:
@@ -172,7 +172,7 @@ def settle(
 
 
 def corrects(later: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Tell by their data whether later news of a forge is about the same as its earlier news."""
+    """Tell whether later news of a forge is about the same subject as its earlier news, by their data."""
     keys = _ABOUT.get(str(later.get("event")))
     wanted = ("event", "repository", *(keys or ()))
     return keys is not None and all(later.get(key) is not None and later.get(key) == earlier.get(key) for key in wanted)
@@ -184,19 +184,19 @@ def lapse(polarity: Polarity) -> ExpectationStatus:
 
 
 def assess(counts: Counts, rules: Rules = DEFAULT_RULES, *, before: Assessment = Assessment.OPEN) -> Assessment:
-    """Return the assessment that follows from the counts; `before` is the present one: a closed entry never opens again."""
+    """Return the assessment that follows from the counts. `before` is the current one: a closed entry never opens again."""
     if counts.human_word is not None:
         return counts.human_word
     assessment = _fold(counts, rules)
     if assessment is not Assessment.OPEN:
         return assessment
-    # Good news came before the outcome, which then said failure.
+    # Positive news came before the outcome, which then reported a failure.
     is_contradicted = before is Assessment.SUCCESS and counts.immediate_result is ImmediateResult.FAILURE
     return Assessment.FAILURE if is_contradicted else before
 
 
 def describe_assessment(assessment: Assessment, counts: Counts, cause: str | None) -> str | None:
-    """Say why an entry stands as it does, `cause` being what changed it last; None if nothing is known."""
+    """Say why an entry has its assessment; `cause` is what changed it last. None if nothing is known."""
     if assessment is Assessment.FAILURE or counts.met + counts.expired <= 1:
         return cause
     told = [f"{counts.met} met"] if counts.met else []
@@ -222,7 +222,7 @@ def _fold_without_expectations(counts: Counts) -> Assessment:
 
 
 def _read_as_seen(name: str) -> str:
-    """Return the letters of a name as a person reads them, whatever their case, accents, signs and spaces."""
+    """Return the letters of a name as a person sees them, without case, accents, signs and spaces."""
     plain = unicodedata.normalize("NFKD", name).casefold().translate(_ALIKE)
     return "".join(filter(_is_seen, plain)).replace("rn", "m")
 
@@ -233,7 +233,7 @@ def _is_seen(sign: str) -> bool:
 
 
 def is_reserved(name: str) -> bool:
-    """Tell whether a reader could take a name for a reserved one: among Latin letters, a foreign one may stand for any."""
+    """Tell whether a reader could mistake a name for a reserved one. Among Latin letters, a foreign letter can stand for any letter."""
     seen, reserved = _read_as_seen(name), tuple(map(_read_as_seen, RESERVED_SOURCES))
     if not any(map(_is_latin, seen)):
         return seen.translate(_FOREIGN) in reserved
@@ -249,15 +249,15 @@ def _is_latin(sign: str) -> bool:
 
 
 def name_reserved() -> str:
-    """Return the reserved names as a part of a sentence."""
+    """Return the reserved names as part of a sentence."""
     return ", ".join(sorted(RESERVED_SOURCES))
 
 
 def check_free_name(name: object, field: str = "source") -> str:
-    """Return the name of a source or an agent if anybody may use it; nothing that a reader does not see disguises it.
+    """Return the name of a source or an agent if anybody may use it. Invisible characters cannot disguise a reserved name.
 
     Raises:
-        ValueError: it is reserved, blank or no text.
+        ValueError: the name is reserved, blank or not a string.
     """
     checked = check_text(field, name)
     if is_reserved(checked):

@@ -1,7 +1,7 @@
-"""The one door for agents: hints before a task and after a failure, and what the task teaches when it is done.
+"""What an agent uses: hints before a task and after a failure, and a record of the task when it is done.
 
-Nothing here raises into an agent or holds its event loop. One thread reads and one writes: a store that does not answer in time gives
-no hints, and what cannot be written waits beside its file, and is tried again with the next task.
+Nothing here raises into an agent or blocks its event loop. One thread reads and one writes. If a store does not answer in time, there are
+no hints. What cannot be written waits in a file beside the store, and is tried again with the next task.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _log = logging.getLogger(__name__)
-# How long an agent waits for hints, and how long its event loop does.
+# How long an agent waits for hints, and how long an event loop waits.
 _SECONDS, _SECONDS_IN_LOOP = 2.0, 0.2
 _MOST_WAITING = 1_000
 _CLOSED = "this memory is closed; make another one"
-# Of what a tool got and gave, in bytes of JSON; of its name and of an error, in characters.
+# The most that is kept of a tool's arguments and result, in bytes of JSON, and of its name and an error, in characters.
 _MOST_KEPT, _MOST_OF_NAME, _MOST_OF_ERROR = 128 << 10, 200, 20_000
-# Of a task's files and tools.
+# The most files and tools that are kept of a task.
 _MOST_NAMES, _MOST_OF_PATH = 100, 500
 
 
@@ -54,15 +54,15 @@ class AgentMemory:
 
     Args:
         agent: the agent's name.
-        store: a store or its memories, which remain the caller's, or the file or URL of one; None is the store that the gate uses in
+        store: a store or its memories (the caller closes them), or the file or URL of a store; None is the store that the gate uses in
             this folder.
         project: the golden project that the agent works on: lessons from it come first among those that fit equally well.
-        language: leave out lessons that come from files of other languages alone, such as `python` or `sql`; None is every language.
-        root: the folder that the agent works in; default: the present one. A lesson whose edited lines are gone from there, or that was
-            learned with another version of a package, is shown as stale, after all others.
-        lessons_wait: lessons are shown only after a person has approved them, for agents that are not trusted.
-        enable_lesson_extraction: False for an agent whose work teaches nothing: it gets hints, and what it did is kept, without lessons.
-        spool: what the store's file does not take now waits beside it (`golden.db.tasks`, redacted), also for another process. False for
+        language: leave out lessons that come only from files of other languages, such as `python` or `sql`; None is every language.
+        root: the folder that the agent works in; default: the current one. A lesson whose edited lines are gone from there, or that was
+            learned with another version of a package, is marked as stale and comes last.
+        lessons_wait: show lessons only after a person has approved them, for agents that are not trusted.
+        enable_lesson_extraction: False for an agent whose work teaches nothing: it gets hints, and its tasks are kept, without lessons.
+        spool: what the store's file cannot take now waits beside it (`golden.db.tasks`, redacted), also for another process. False for
             a caller that tries again itself.
 
     Raises:
@@ -101,16 +101,16 @@ class AgentMemory:
         self._waiting: list[TaskRecord] = []
 
     def task(self, description: str, *, files: Iterable[str] = (), tools: Iterable[str] = ()) -> AgentTask:
-        """Begin a task: a with-block, also asynchronous, that gives the task.
+        """Begin a task. Use the result as a `with` or `async with` block, which returns the task.
 
         Args:
             description: what is to be done.
-            files: the files that it is about.
+            files: the files that the task is about.
             tools: the tools that the agent has.
 
         Raises:
             GoldenError: the memory is closed.
-            ValueError: the description is not text, or is blank, or the files or tools are a single text.
+            ValueError: the description is not a string, or is blank, or the files or tools are a single string.
         """
         if self._is_closed:
             raise GoldenError(_CLOSED)
@@ -125,7 +125,7 @@ class AgentMemory:
         files: Iterable[str] = (),
         tool: str | None = None,
     ) -> Future[tuple[Hint, ...]]:
-        """Ask for hints: the result of the future, which never fails, is at most three.
+        """Ask for hints. The future's result is at most three hints; it never fails.
 
         Raises:
             GoldenError: the memory is closed.
@@ -151,7 +151,7 @@ class AgentMemory:
         return self._submit(self._reader, find)
 
     def keep(self, record: TaskRecord | None) -> Future[bool]:
-        """Have a task written, after what waits; the result of the future tells whether the store has it.
+        """Write a task, after the tasks that wait. The future's result tells whether the store has it.
 
         Raises:
             GoldenError: the memory is closed.
@@ -187,7 +187,7 @@ class AgentMemory:
             _log.warning("what waits beside the store cannot be taken in: %s", redact(str(problem)))
 
     def _write(self, store: Store, record: TaskRecord) -> bool:
-        """Write a task, and tell whether it is kept: what no store would take is given up."""
+        """Write a task, and tell whether it is kept. A task that no store would take is dropped."""
         try:
             with store.write() as connection:
                 write_task(connection, record)
@@ -199,7 +199,7 @@ class AgentMemory:
         return True
 
     def _put_aside(self) -> None:
-        """Put what waits beside the store's file, so that it outlives this process; what cannot be put there waits here."""
+        """Write what waits to a file beside the store, so that it survives this process. What cannot be written there stays in memory."""
         try:
             path = self._find_path() if self._spools else None
             if path is not None:
@@ -210,14 +210,14 @@ class AgentMemory:
         del self._waiting[:-_MOST_WAITING]
 
     def _find_path(self) -> Path | None:
-        """Return the store's file; None if the store is none."""
+        """Return the store's file; None if the store is not a file."""
         given = self._store if self._memories is None else self._memories.store
         if given is not None:
             return given.path
         return parse_location(find_default_store() if self._location is None else self._location).path
 
     async def flush(self) -> None:
-        """Wait until what was done so far is written, or has failed to be."""
+        """Wait until all tasks so far are written, or could not be written."""
         await asyncio.wrap_future(self.keep(None))
 
     def close(self) -> None:
@@ -232,7 +232,7 @@ class AgentMemory:
                 self._store.close()
 
     async def aclose(self) -> None:
-        """Do what `close` does without holding the event loop."""
+        """Do what `close` does without blocking the event loop."""
         await asyncio.to_thread(self.close)
 
     def __enter__(self) -> Self:
@@ -265,7 +265,7 @@ class AgentMemory:
 class AgentTask:
     """One task of an agent; `AgentMemory.task` makes it.
 
-    A block that an exception leaves is a failed task. Without `done`, the last attempt decides.
+    A block that ends with an exception is a failed task. Without a call of `done`, the last attempt decides.
     """
 
     def __init__(self, memory: AgentMemory, description: str, files: tuple[str, ...], tools: tuple[str, ...]) -> None:
@@ -281,7 +281,7 @@ class AgentTask:
 
     @property
     def hints(self) -> tuple[Hint, ...]:
-        """What earlier work says about the task: at most three, best first; empty if nothing fits, or the store is late."""
+        """What earlier work says about the task: at most three hints, best first; none if nothing fits, or if the store is late."""
         if self._hints is None:
             self._hints = self._show(_wait(self._ask()), None, None)
         return self._hints
@@ -290,13 +290,13 @@ class AgentTask:
         return self._memory.recall(task=self.description, files=self._files)
 
     def attempt(self, tool: str, arguments: Any = None, result: Any = None, error: object = None) -> None:
-        """Note a call of a tool. With an error, or with a result that says so, it failed.
+        """Record a call of a tool. It failed if there is an error, or if the result says so.
 
         Args:
             tool: its name.
             arguments: a mapping, or a value of any kind.
-            result: what it gave, of any kind; an exception is an error.
-            error: an exception or a text.
+            result: what it returned, of any kind; an exception counts as an error.
+            error: an exception or a string.
         """
         if isinstance(result, BaseException) and error is None:
             result, error = None, result
@@ -314,28 +314,28 @@ class AgentTask:
             shown.settle_by(made)
 
     def correction(self, words: str) -> None:
-        """Note what a person said against the work so far. It becomes a lesson that waits until somebody approves it.
+        """Record what a person said against the work so far. It becomes a lesson that waits for approval.
 
         Raises:
-            ValueError: it is not text, or is blank.
+            ValueError: it is not a string, or is blank.
         """
         self._corrections.append(check_text("words", words)[:_MOST_OF_ERROR])
 
     def hints_for(self, error: object, tool: str | None = None) -> tuple[Hint, ...]:
-        """Return what earlier work says about an error, an exception or a text: at most three, best first."""
+        """Return what earlier work says about an error (an exception or a string): at most three hints, best first."""
         text = _write_error(error)
         return self._show(_wait(self._memory.recall(error=text, tool=tool)), text, tool)
 
     async def ahints_for(self, error: object, tool: str | None = None) -> tuple[Hint, ...]:
-        """Do what `hints_for` does without holding the event loop."""
+        """Do what `hints_for` does without blocking the event loop."""
         text = _write_error(error)
         return self._show(await _await(self._memory.recall(error=text, tool=tool)), text, tool)
 
     def done(self, success: bool = True, note: str = "") -> None:
-        """End the task: its outcome, plan and lessons are kept, and the shown hints are credited or charged. The first call counts.
+        """End the task: its outcome, plan and lessons are kept, and the shown hints are credited or charged. Only the first call counts.
 
         Raises:
-            ValueError: `success` is not True or False, or the note is not text.
+            ValueError: `success` is not True or False, or the note is not a string.
         """
         check_flag("success", success)
         check_any_text("note", note)
@@ -343,7 +343,7 @@ class AgentTask:
             self._kept = self._memory.keep(self._make_record(success, note))
 
     def wait(self, seconds: float = _SECONDS) -> bool:
-        """Wait so long until the task, which is done, is kept; tell whether it is."""
+        """Wait up to `seconds` until the finished task is kept; tell whether it is."""
         return self._kept is not None and bool(_wait(self._kept, seconds))
 
     def __enter__(self) -> Self:
@@ -393,7 +393,7 @@ class AgentTask:
         )
 
     def _list_settled(self, success: bool) -> tuple[ShownLesson, ...]:
-        """Return each lesson that was shown once: what came next after an error counts more than how the task ended."""
+        """Return each shown lesson once: what came next after an error counts more than how the task ended."""
         settled: dict[str, _Shown] = {}
         for shown in self._shown:
             if shown.signature is None:
@@ -406,7 +406,7 @@ class AgentTask:
 
 
 class _Shown:
-    """A lesson that was shown, for an error of a tool or for the task; `passed` is what came next, None if nothing did."""
+    """A lesson that was shown, for an error of a tool or for the task; `passed` is what came next, or None."""
 
     def __init__(self, hint: Hint, signature: str | None, tool: str | None) -> None:
         self.hint = hint
