@@ -1,7 +1,7 @@
 """`GoldenAdapter`: lets `gepa.optimize` improve texts of golden projects, judged as the gate judges them.
 
-GEPA swallows errors between two evaluations and goes on until its budget is spent. So whatever can be known in advance is
-refused when the adapter is made, and everything else at the next `evaluate`, whose errors GEPA raises.
+GEPA ignores errors between two evaluations and continues until its budget is spent. So everything that can be checked in advance is
+checked when the adapter is made. Every other error is raised by the next `evaluate`, because GEPA raises its errors.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
 PERFECT = 1.0
 _ENDED_AS_DECLARED, _MOST_BY_STEPS, _FAILED = 0.75, 0.5, 0.1
-# The pipeline itself did not do what it declares.
+# The pipeline itself did not end as declared.
 _BY_ENDING = frozenset({ReasonKind.EXIT_CODE, ReasonKind.UNEXPECTED_SUCCESS, ReasonKind.PATTERN_ABSENT})
-# No text of a project can cause these: they say nothing about a candidate.
+# No text of a project can cause these, so they say nothing about a candidate.
 _NOT_BY_TEXT = MACHINE_KINDS | START_KINDS | {ReasonKind.PATH_NOT_ALLOWED, ReasonKind.SKIP_IF_MISSING}
 _MOST_STEPS, _MOST_FILES, _MOST_BYTES_OF_TEXT = 100, 50, 1 << 20
 _log = logging.getLogger(__name__)
@@ -68,19 +68,19 @@ _RECORD_KEYS = frozenset({"project", "task", "verdict", "reasons", "steps"})
 class GoldenAdapter:
     """Golden projects as GEPA's data set, and some of their files as the texts that it improves.
 
-    Each candidate is put into the copy-on-write view of each run and nowhere else. A run is judged by the gate's rules,
-    retries included; what a project `needs` is taken as it is. Nothing is recorded. Use it as a with-block, or `close` it.
+    A candidate is only put into the copy-on-write views of its runs. A run is judged by the gate's rules,
+    including retries; projects that it `needs` are not run again. Nothing is recorded. Use it as a `with` block, or call `close`.
 
     Args:
         manifest: a manifest, or the path of one.
-        components: the path of a file in the project's folder for each name. Every project has all of them, with equal
-            texts where the folders differ.
+        components: for each name, the path of a file in the project's folder. Every project has all of them, and if projects have different
+            folders, the texts are equal.
         projects: the names of the golden projects to use; all by default.
         view: `auto`, `overlay` or `copy`, as for the gate.
-        store: where what is known of a failure is looked up for the reflection; nowhere by default.
+        store: a store to look up what earlier runs know of a failure, for the reflection; none by default.
 
     Raises:
-        GoldenError: GEPA could not improve anything with these: the message says why, and what to do.
+        GoldenError: GEPA could not improve anything with these arguments; the message says why, and what to do.
     """
 
     #: A subclass may override it to propose texts instead of GEPA's reflection. GEPA reads the attribute even if it is None.
@@ -118,14 +118,14 @@ class GoldenAdapter:
         self.close()
 
     def close(self) -> None:
-        """Remove all scratch; safe to call twice, and what is evaluated later makes its own."""
+        """Remove all scratch folders. Calling it twice is safe, and a later evaluation makes its own."""
         with self._lock:
             if self._closing is not None:
                 self._closing()
             self._gateway = self._closing = None
 
     def seed_candidate(self) -> dict[str, str]:
-        """Return the texts as they were when the adapter was made, by name."""
+        """Return the texts by name, as they were when the adapter was made."""
         return dict(self._components.texts)
 
     def projects(self) -> list[GoldenProjectConfig]:
@@ -137,10 +137,10 @@ class GoldenAdapter:
     ) -> Batch:
         """Run each project with the candidate's texts and judge it: 1.0 for PASSED, less for anything else.
 
-        GEPA fills a batch by repeating projects where there are few; each is run and counted once.
+        GEPA repeats projects to fill a batch; each one is run and counted once.
 
         Raises:
-            GoldenError: the batch is empty or holds what is no project of this adapter, the candidate lacks a component, a
+            GoldenError: the batch is empty or holds something else than projects of this adapter, the candidate lacks a component, a
                 component's file is gone, or a reflective dataset could not be made since the last call.
             KeyboardInterrupt: a person stopped a run.
         """
@@ -170,10 +170,10 @@ class GoldenAdapter:
     def make_reflective_dataset(
         self, candidate: Mapping[str, str], eval_batch: Batch, components_to_update: Sequence[str]
     ) -> dict[str, list[dict[str, Any]]]:
-        """Return the records of a batch for each of these components, one for each project, the worst result first.
+        """Return the records of a batch for each of these components: one per project, the worst result first.
 
         Raises:
-            GoldenError: there are no trajectories, or a component is unknown. GEPA only logs that, so that the next call of
+            GoldenError: there are no trajectories, or a component is unknown. GEPA only logs this error, so the next call of
                 `evaluate` raises it again.
         """
         try:
@@ -216,7 +216,7 @@ class GoldenAdapter:
         try:
             stand_ins = self._components.stand_ins(project, candidate)
         except UnicodeEncodeError as error:
-            # This is about the candidate, and does not end the search.
+            # Only this candidate is wrong; the search goes on.
             reason = Reason("text_unwritable", f"the text cannot be written as UTF-8: {error.reason}")
             return result_without_run(project, ResultStatus.ERROR, reason)
         gateway = self._open()
@@ -241,7 +241,7 @@ class GoldenAdapter:
         if self._gateway is None:
             hidden = () if self._store is None else list_sqlite_files(self._store.path)
             self._gateway = ExecutionGateway(self._root, view=self._view, hidden=hidden)
-            # An adapter that is never closed leaves no process behind.
+            # Even an adapter that is never closed leaves no process behind.
             self._closing = weakref.finalize(self, self._gateway.close)
         return self._gateway
 
@@ -354,7 +354,7 @@ def score_result(result: GoldenProjectResult) -> float:
 
 
 def is_not_by_text(result: GoldenProjectResult) -> bool:
-    """Tell whether it did not pass for a reason that no candidate can cause or remove."""
+    """Tell whether a project did not pass for a reason that no candidate can cause or remove."""
     return result.has_reason(_NOT_BY_TEXT)
 
 
@@ -367,7 +367,7 @@ def describe_verdict(result: GoldenProjectResult, score: float) -> str:
 
 
 def name_steps(result: GoldenProjectResult) -> list[str]:
-    """Return what each step says."""
+    """Return the content of each step."""
     return [str(step.get("content", "?")) for step in _list_steps(result)]
 
 
@@ -380,7 +380,7 @@ def find_step_errors(result: GoldenProjectResult) -> list[str]:
 
 
 def _list_steps(result: GoldenProjectResult) -> list[Mapping[str, Any]]:
-    """Return the steps without the observation of the harness that stands for a run without any."""
+    """Return the steps, without the harness's note that a run left none."""
     return [
         step
         for step in result.steps
@@ -390,9 +390,9 @@ def _list_steps(result: GoldenProjectResult) -> list[Mapping[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """All components: their declared paths, their texts now, and where they are in each project.
+    """All components: their declared paths, their current texts, and their locations in each project.
 
-    `places` has of each project its folder, and the path of each component below it, with links resolved.
+    `places` has, for each project, its folder and the path of each component below it, with links resolved.
     """
 
     declared: Mapping[str, str]
@@ -403,7 +403,7 @@ class Components:
         """Return the candidate's texts.
 
         Raises:
-            GoldenError: it is no mapping, lacks a component, has one too many, or one that is no text.
+            GoldenError: the candidate is not a mapping, lacks a component, has an unknown one, or one that is not a string.
         """
         if not isinstance(candidate, Mapping):
             raise GoldenError(f"a candidate must be a mapping of names to texts, not {candidate!r:.100}")
@@ -418,11 +418,11 @@ class Components:
         return candidate
 
     def stand_ins(self, project: GoldenProjectConfig, candidate: Mapping[str, str]) -> dict[str, bytes]:
-        """Return the candidate's texts by the paths that they stand in for.
+        """Return the candidate's texts by the paths of the files that they replace.
 
         Raises:
-            GoldenError: a file is gone since the adapter was made.
-            UnicodeEncodeError: a text holds what no file can.
+            GoldenError: a file was removed after the adapter was made.
+            UnicodeEncodeError: a text cannot be written to a file.
         """
         folder, paths = self.places[project.name]
         for name, path in paths.items():
@@ -439,11 +439,11 @@ def find_components(
 ) -> Components:
     """Find each component in each project's folder and read it.
 
-    Everything that would make GEPA go round in circles without a word is refused: a text that no pipeline would see, that is
-    another in each project, or that must not be sent to a model.
+    Refuses everything that would make GEPA work without any effect: a text that no pipeline would see, that
+    differs between projects, or that must not be sent to a model.
 
     Raises:
-        GoldenError: one is missing, lies outside, is not seen by a pipeline, is no text, differs, or holds a secret.
+        GoldenError: a component is missing, is outside the folder, is not visible to a pipeline, is not text, differs, or holds a secret.
     """
     paths = _check_paths(declared)
     places: dict[str, tuple[Path, Mapping[str, str]]] = {}

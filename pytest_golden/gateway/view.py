@@ -1,7 +1,7 @@
-"""Copy-on-write views of a project's folder, and the folders of this machine that a seal around them hides or shows.
+"""Copy-on-write views of a project's folder, and the folders of this machine that a seal hides or shows.
 
-A view tells the seal how it is mounted, finds what the pipeline left at a path, and takes the write set. Nothing here mounts
-or starts anything.
+A view says how the seal mounts it, finds what the pipeline left at a path, and builds the write set. This module mounts
+and starts nothing.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _BARE_ABSOLUTE = re.compile(r"""(?<![\w./])/[^\s'"`:,;()<>|]+""")
 _SAYS_MISSING = re.compile(
     r"no such file|not found|not exist|cannot (?:open|find|access)|ENOENT|NoSuchFile", re.IGNORECASE
 )
-# Only the end of a pipeline's output is searched for paths, and only a few of them are checked.
+# Only the end of a pipeline's output is searched for paths, and only a few paths are checked.
 _MOST_OF_TEXT, _MOST_PATHS, _MOST_TOLD = 16 << 10, 50, 3
-# As many as Linux follows. Longer chains are left to `os.path.realpath`, which recognises loops.
+# As many links as Linux follows. Longer chains are left to `os.path.realpath`, which detects loops.
 _MOST_LINKS = 40
 _NO_NAMES = frozenset({"", ".", ".."})
 
 
 class OverlayView:
-    """The original below, an empty upper layer above; writing costs what is written and nothing else.
+    """The original below, an empty upper layer above. Only what the pipeline writes costs time and space.
 
-    Stand-ins are a layer between the two, so that the upper one still holds what the pipeline wrote and nothing else.
-    `source` is a copy of a part of the original, which lies below in its place.
+    Stand-ins are a layer between the two, so the upper layer holds only what the pipeline wrote.
+    `source` is a copy of a part of the original, and is then the lower layer.
     """
 
     @property
@@ -80,9 +80,9 @@ class OverlayView:
         return [*sources, "--overlay", str(self.upper), str(self.work), self.seen_at]
 
     def find_file(self, relative: str) -> Path | None:
-        """Return a host path with the content that the pipeline saw last, None when there is no regular file.
+        """Return a host path with the content that the pipeline saw last; None if there was no regular file.
 
-        The upper layer comes first, and what lies below counts only where nothing above hides it.
+        The upper layer comes first. The lower layer counts only where the upper one hides nothing.
         """
         above = find_regular_file(str(self.upper), relative)
         if above is not None:
@@ -104,19 +104,19 @@ class OverlayView:
         return True
 
     def take_write_set(self) -> WriteSet:
-        """Read the upper layer: what was written is exactly what is in it."""
+        """Read the upper layer: it holds exactly what was written."""
         layer = UpperLayer(str(self._source), str(self.upper))
         return write_set.take_write_set(
             str(self._source), str(self.upper), layer.written, layer.removed, self._stand_ins
         )
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
-        """Return the upper layer, and the sorted paths in it: all that the pipeline wrote, with equal bytes too."""
+        """Return the upper layer and the sorted paths in it: everything that the pipeline wrote, including equal bytes."""
         return self.upper, tuple(sorted(UpperLayer(str(self._source), str(self.upper)).written))
 
 
 class CopyView:
-    """A private copy of the original, made by the file system's own cloning where it has that. `source` is as for an overlay."""
+    """A private copy of the original, cloned by the file system where it can do that. `source` is as for an overlay."""
 
     is_copied = True
     # The pipeline itself changes its copy.
@@ -146,17 +146,17 @@ class CopyView:
         return ["--bind", str(self.copy), str(self.project_dir)]
 
     def find_file(self, relative: str) -> Path | None:
-        """Return a host path with the content that the pipeline saw last, None when there is no regular file."""
+        """Return a host path with the content that the pipeline saw last; None if there was no regular file."""
         found = find_regular_file(str(self.copy), relative)
         return None if found is None else Path(found)
 
     def take_write_set(self) -> WriteSet:
-        """Compare the copy's files with what they were when it was made."""
+        """Compare the copy's files with their state when the copy was made."""
         written, removed = self._differences()
         return write_set.take_write_set(str(self._source), str(self.copy), written, removed, self._stand_ins)
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
-        """Return the copy, and the sorted paths in it that are new or have other times than when it was made."""
+        """Return the copy, and the sorted paths in it that are new, or whose times changed since the copy was made."""
         founds = ((path, lstat_or_none(os.path.join(self.copy, path))) for path in self._differences()[0])
         files = (path for path, found in founds if found is not None and not stat.S_ISDIR(found.st_mode))
         return self.copy, tuple(sorted(files))
@@ -173,7 +173,7 @@ View: TypeAlias = OverlayView | CopyView
 
 
 def copy_tree(source: Path, target: Path, fingerprint: Fingerprint) -> None:
-    """Copy what a fingerprint of the source names: files with mode and times, symlinks as they are, no special files."""
+    """Copy the files of a source's fingerprint: files with mode and times, symlinks as symlinks, no special files."""
     target.mkdir(mode=0o700)
     folders: list[tuple[str, int]] = []
     for relative, mark in fingerprint.marks.items():
@@ -198,7 +198,7 @@ def copy_file(origin: str, copy: str) -> None:
 
 
 def copy_content(origin: str, copy: str) -> None:
-    """Copy what is in one file, sharing its blocks where the file system can; holes stay holes."""
+    """Copy a file's content, sharing its blocks where the file system can; holes stay holes."""
     if _clone(origin, copy):
         return
     found = os.lstat(origin)
@@ -216,7 +216,7 @@ def _clone(origin: str, copy: str) -> bool:
 
 
 def _copy_data(origin: str, copy: str, size_bytes: int) -> None:
-    """Copy a file with holes as one: filled with zeros it could be larger than the disk."""
+    """Copy a file with holes without filling them: with zeros it could be larger than the disk."""
     with open(origin, "rb") as source, open(copy, "wb") as target:
         target.truncate(size_bytes)
         for start, end in find_data(source.fileno(), size_bytes):
@@ -226,7 +226,7 @@ def _copy_data(origin: str, copy: str, size_bytes: int) -> None:
 
 
 def write_kept(view: View, folder: Path) -> None:
-    """Copy the files that the pipeline wrote into a folder, for a person to look at."""
+    """Copy the files that the pipeline wrote to a folder where a person can look at them."""
     source = view.upper if isinstance(view, OverlayView) else view.copy
     for relative, file in view.take_write_set().files.items():
         if file.sha256 == write_set.UNREAD:
@@ -238,13 +238,13 @@ def write_kept(view: View, folder: Path) -> None:
             copy.symlink_to(os.readlink(origin))
         else:
             copy_file(str(origin), str(copy))
-            # A kept file is for looking at: it must not run with its owner's rights.
+            # A kept file must not run with its owner's rights.
             copy.chmod(stat.S_IMODE(copy.stat().st_mode) & 0o777)
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenPlaces:
-    """What a seal hides: the folders of this machine that it replaces, and the paths below them that it still shows."""
+    """What a seal hides: the folders of this machine that it replaces, except the paths below them that it still shows."""
 
     masked: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
@@ -265,7 +265,7 @@ class HiddenPlaces:
         return f"{path} is on this machine, but a pipeline sees a private {self._find_mask(path)}: declare {' or '.join(ways)}"
 
     def explain_missing_program(self, name: str, path_variable: str) -> str | None:
-        """Say why a program of this machine cannot be started in the view; None if the seal is not the cause."""
+        """Say why a program of this machine cannot be started in the view; None if the seal is not the reason."""
         if not self.masked:
             return None
         program = shutil.which(name, path=path_variable) or name
@@ -293,7 +293,7 @@ class HiddenPlaces:
 
 
 def find_interpreter_folders() -> Iterator[str]:
-    """Yield the folders that the gate's own interpreter needs: prefixes, `sys.path`, and where its `.pth` files lead."""
+    """Yield the folders that the gate's own interpreter needs: prefixes, `sys.path`, and the folders that its `.pth` files name."""
     yield sys.prefix
     yield sys.base_prefix
     for entry in sys.path:
@@ -303,7 +303,7 @@ def find_interpreter_folders() -> Iterator[str]:
 
 
 def find_environment_folders(prefix: Path, *, linked: bool = True) -> Iterator[str]:
-    """Yield a virtual environment's folder, the interpreter it was made from, and with `linked` its editable installs."""
+    """Yield a virtual environment's folder, the interpreter that it was made from, and with `linked` its editable installs."""
     yield str(prefix)
     for name in ("python", "python3"):
         program = prefix / "bin" / name
@@ -344,7 +344,7 @@ def _link_targets(folder: str) -> list[str]:
 
 
 def _environment_around(programs: Path) -> Iterator[str]:
-    """Yield the environment whose `bin` this is; a folder like ~/.local, which holds more than programs, is none."""
+    """Yield the environment whose `bin` this is. A folder like ~/.local, which holds more than programs, is not one."""
     prefix = programs.parent
     if (prefix / "pyvenv.cfg").exists():
         yield from find_environment_folders(prefix)
@@ -365,9 +365,9 @@ def find_git_folders(root: Path) -> Iterator[str]:
 
 
 def select_hidden(folders: Iterable[str], masked: Iterable[str]) -> tuple[str, ...]:
-    """Return the existing paths, links resolved, that lie below a masked folder and not below each other.
+    """Return the existing paths (links resolved) that are below a masked folder and not below each other.
 
-    A masked folder itself is never returned: a user who has HOME on PATH does not mean to show all of it.
+    A masked folder itself is never returned: a user with HOME on PATH does not want to show all of HOME.
     """
     masked = frozenset(masked)
     chosen: list[str] = []
@@ -384,7 +384,7 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def _resolve_all(paths: Iterable[str]) -> Iterator[str]:
-    """Yield what `os.path.realpath` makes of each path. Each folder is resolved once: hundreds of programs share a few."""
+    """Yield the real path of each path. Each folder is resolved once, because hundreds of programs share a few folders."""
     folders: dict[str, str] = {}
     for path in paths:
         yield _resolve_once(path, folders)

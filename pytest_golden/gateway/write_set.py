@@ -1,7 +1,7 @@
-"""The paths that a pipeline wrote, and the fingerprint that proves that the project's own files were not touched.
+"""The paths that a pipeline wrote, and the fingerprint that proves that the project's own files did not change.
 
-A file rewritten with equal bytes is not changed, one with another mode is, and what was made and removed again is absent.
-Caches, `.git` and virtual environments never appear; a pipeline cannot write the last two (see `seal.py`).
+A file that was rewritten with equal bytes did not change; a file with a new mode did. A file that was created and removed again is not
+in the write set. Neither are caches, `.git` and virtual environments; a pipeline cannot write the last two (see `seal.py`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 CACHE_FOLDERS = frozenset(
     ["__pycache__", ".golden", ".hypothesis", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache"]
 )
-#: Folders that a pipeline may read and never write; too large to look at each time.
+#: Folders that a pipeline may read but never write; too large to read for each run.
 WITHHELD_FOLDERS = frozenset({".git", ".nox", ".tox"})
-#: The file that makes a folder a virtual environment, which is withheld too.
+#: The file that marks a virtual environment, which is withheld too.
 VENV_MARK = "pyvenv.cfg"
-#: How many bytes of holes in a write set are hashed, at two GiB a second; files beyond are named and not read.
+#: How many bytes of holes in a write set are hashed, at two GiB a second; further files are named and not read.
 MOST_HOLES_BYTES = 16 << 30
 #: The content hash of a file that was not read.
 UNREAD = ""
@@ -52,10 +52,10 @@ def take_write_set(
     removed: Iterable[str],
     stand_ins: StandIns = NO_STAND_INS,
 ) -> WriteSet:
-    """Build the write set from candidates, looking at content only where it may have changed.
+    """Build the write set from candidates. A file's content is read only if it may have changed.
 
     `written` are relative paths that may be new or different below `after_root`; `removed` are paths that are gone.
-    `stand_ins` were there in the place of what lies below `before_root`.
+    `stand_ins` replaced files below `before_root`.
     """
     created: list[str] = []
     changed: list[str] = []
@@ -86,17 +86,17 @@ def take_write_set(
 
 
 def _find_change(path: str, found: os.stat_result, original: str, before: os.stat_result | None) -> str | None:
-    """Return what changed in a written file: `file` for its content, `mode` for its mode alone, None for nothing."""
+    """Return what changed in a written file: `file` for its content, `mode` for only its mode, None for nothing."""
     if before is None or not content.is_content(before) or not content.has_equal_content(path, found, original, before):
         return "file"
     return None if found.st_mode == before.st_mode else "mode"
 
 
 class UpperLayer:
-    """The upper layer of an overlay, read the way the kernel reads it.
+    """The upper layer of an overlay, read as the kernel reads it.
 
-    A character device 0/0 is a whiteout: the name is gone. A folder with the attribute `user.overlay.opaque` hides the
-    one below. Source: https://docs.kernel.org/filesystems/overlayfs.html
+    A character device 0/0 is a whiteout: the name was removed. A folder with the attribute `user.overlay.opaque` hides the
+    folder below it. Source: https://docs.kernel.org/filesystems/overlayfs.html
     """
 
     def __init__(self, lower: str, upper: str) -> None:
@@ -157,7 +157,7 @@ class UpperLayer:
 
 
 def list_content(root: str, prefix: str = "") -> Iterator[str]:
-    """List files and symlinks below a folder, relative to `root`, each as `prefix` and its name; caches left out."""
+    """List files and symlinks below a folder, each as `prefix` and its path relative to `root`, without caches."""
     pending = [prefix]
     while pending:
         prefix = pending.pop()
@@ -174,7 +174,7 @@ def list_content(root: str, prefix: str = "") -> Iterator[str]:
 
 
 def is_whiteout(found: os.stat_result) -> bool:
-    """Tell whether an entry of an upper layer says that the name below is gone."""
+    """Tell whether an entry of an upper layer means that the name below it was removed."""
     return stat.S_ISCHR(found.st_mode) and found.st_rdev == 0
 
 
@@ -188,11 +188,11 @@ def is_opaque(folder: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What was found below a folder.
+    """The files and folders that were found below a folder.
 
-    `marks` maps each relative path to (inode, size, mode, mtime ns, ctime ns), a folder's to (inode, mode) alone since
-    its times change with the caches inside it. `withheld` are the folders (and a worktree's `.git` file) that were not
-    looked into.
+    `marks` maps the relative path of a file to (inode, size, mode, mtime ns, ctime ns), and that of a folder to (inode, mode), because
+    a folder's times change with the caches inside it. `withheld` are the folders (and a worktree's `.git` file) whose content was not
+    read.
     """
 
     marks: Mapping[str, Mark] = field(default_factory=dict)
@@ -200,10 +200,10 @@ class Fingerprint:
 
 
 def take_fingerprint(root: str, *, is_ours: bool = False, known: Collection[str] = ()) -> Fingerprint:
-    """Look at every file below a folder, without following symlinks or opening a file.
+    """Read the metadata of every file below a folder, without following symlinks or opening a file.
 
-    A folder that cannot be listed is marked as unreadable, so that a change of that is seen too; in a copy of ours
-    (`is_ours`) it is made readable. `known` folders are read even where they have become virtual environments.
+    A folder that cannot be listed is marked as unreadable, so that a change of this is noticed too; in a copy of ours
+    (`is_ours`) it is made readable. `known` folders are read even if they have become virtual environments.
     """
     marks: dict[str, Mark] = {}
     withheld: list[str] = []
@@ -234,7 +234,7 @@ def _mark(entry: os.DirEntry[str], path: str, marks: dict[str, Mark], pending: l
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError:
-        return  # Gone between the listing and the look; the comparison will tell if it mattered.
+        return  # Removed between the listing and this call; the comparison shows whether it mattered.
     if stat.S_ISDIR(found.st_mode):
         marks[path] = (found.st_ino, found.st_mode)
         pending.append((entry.path, path + "/"))
@@ -243,7 +243,7 @@ def _mark(entry: os.DirEntry[str], path: str, marks: dict[str, Mark], pending: l
 
 
 def keep_only(look: Fingerprint, paths: Collection[str]) -> Fingerprint:
-    """Return what was found of some paths, with the folders that they lie in."""
+    """Return the part of a fingerprint for some paths and their parent folders."""
     wanted = {path for path in paths if path in look.marks}
     above = {str(folder) for path in wanted for folder in PurePosixPath(path).parents}
     return Fingerprint(
@@ -261,12 +261,12 @@ def find_differences(before: Fingerprint, after: Fingerprint) -> Iterator[str]:
 
 
 def is_environment(names: Collection[str]) -> bool:
-    """Tell whether a folder with these names in it is a virtual environment; the mark alone makes none."""
+    """Tell whether a folder with these names in it is a virtual environment. The marker file alone is not enough."""
     return VENV_MARK in names and not {"bin", "Scripts"}.isdisjoint(names)
 
 
 def open_up(folder: str) -> None:
-    """Make a folder of our own readable again after a pipeline has changed its mode."""
+    """Make a folder of ours readable again after a pipeline changed its mode."""
     if not os.access(folder, os.R_OK | os.X_OK):
         os.chmod(folder, stat.S_IRWXU)
 
@@ -275,10 +275,10 @@ def open_up(folder: str) -> None:
 class WrittenFiles:
     """Everything that one run wrote.
 
-    `paths` are relative to project_dir, with `/`, sorted; whatever a pipeline can make has a place there, symlinks and
-    pipes too. `redact` removes the project's secrets from text, `redact_known` from binary content. `project_dir` is
-    the project's own folder. `exported` are tables that were read out of databases, as files elsewhere, by their paths.
-    `find_file` returns a file as the pipeline saw it last, whoever wrote it; None where it saw none.
+    `paths` are relative to project_dir, with `/`, sorted. They include everything that a pipeline can create, also symlinks and
+    pipes. `redact` removes the project's secrets from text, `redact_known` from binary content. `project_dir` is
+    the project's own folder. `exported` maps tables that were read from databases to the files that hold them.
+    `find_file` returns the content of a file that the pipeline saw last, whoever wrote it; None if it saw none.
     """
 
     root: Path
@@ -291,16 +291,16 @@ class WrittenFiles:
     _real_folders: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def locate(self, path: str) -> Path:
-        """Return the real file behind one of `paths`, a regular one opened up for reading. It may be a symlink: do not follow it.
+        """Return the real file of one of `paths`; a regular file is made readable. It may be a symlink: do not follow it.
 
         Raises:
-            FileNotFoundError: it was not written, or is gone by now.
-            OSError: it cannot be opened up.
+            FileNotFoundError: it was not written, or is gone.
+            OSError: it cannot be made readable.
         """
         return self.find(path)[0]
 
     def find(self, path: str) -> tuple[Path, os.stat_result]:
-        """Return the same file with what the file system says of it itself. Raises as `locate`."""
+        """Return the same file and its `lstat` result. Raises the same errors as `locate`."""
         if path in self.exported:
             place = self.exported[path]
             return place, place.lstat()
