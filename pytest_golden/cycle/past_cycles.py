@@ -1,4 +1,4 @@
-"""The cycles that a store has recorded, with what git still has of their branches, and what reverted them."""
+"""The cycles that a store has recorded, the state of their branches in git, and the commits that reverted them."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class PastCycle(Shape):
 
 @dataclass(frozen=True, slots=True)
 class CycleDetails(Shape):
-    """A recorded cycle, and what it changed, as `git diff --stat` shows it; "" if git has nothing of it any more."""
+    """A recorded cycle and its changes, as `git diff --stat` shows them; "" if git no longer has them."""
 
     cycle: PastCycle = field(metadata=form(merged=True))
     changes: str
 
 
 class Revert(NamedTuple):
-    """A commit that reverts what a cycle did."""
+    """A commit that reverts the work of a cycle."""
 
     cycle: PastCycle
     commit: str
@@ -96,7 +96,7 @@ def list_cycles(journal: Journal, checkout: Path, *, limit: int) -> tuple[PastCy
 
 
 def record_merges_and_reverts(journal: Journal, checkout: Path) -> None:
-    """Record, once, what git shows of the cycles: a merge that is still expected, and each revert as a signal against its cycle.
+    """Record what git shows of the cycles, once: a merge that was expected, and each revert as a signal against its cycle.
 
     Raises:
         StorageError: the store cannot be read or written.
@@ -128,10 +128,10 @@ def _tell(
 
 
 def get_cycle(journal: Journal, checkout: Path, cycle_id: str | None) -> CycleDetails:
-    """Return the cycle with this id, or that of its entry, with what it changed; None stands for the newest.
+    """Return the cycle with this id or entry id, with its changes; None stands for the newest.
 
     Raises:
-        JournalError: there is none.
+        JournalError: the cycle does not exist.
         StorageError: the store cannot be read.
     """
     newest = list_cycles(journal, checkout, limit=1 if cycle_id is None else _MOST_NAMED)
@@ -145,7 +145,7 @@ def get_cycle(journal: Journal, checkout: Path, cycle_id: str | None) -> CycleDe
 def _describe_changes(checkout: Path, cycle: PastCycle) -> str:
     if cycle.commit is None:
         return ""
-    # What is no commit's name could be an option of git.
+    # A text that is not a commit's name could be an option of git.
     base = cycle.base if cycle.base and _COMMIT.fullmatch(cycle.base) else "HEAD"
     try:
         return run_git(
@@ -169,7 +169,7 @@ def _read_branches(checkout: Path) -> dict[str, tuple[str, bool]]:
 
 
 def _find_merged(checkout: Path, cycles: Sequence[PastCycle]) -> list[PastCycle]:
-    """Mark the cycles that are merged although their branch is gone: their commit is in the present history."""
+    """Mark the cycles that were merged although their branch is gone: their commit is in the current history."""
     gone = [one for one in cycles if one.branch_state == "gone" and one.commit is not None]
     if not gone:
         return list(cycles)
@@ -189,7 +189,7 @@ def _read_cycle(entry: JournalEntry, branches: Mapping[str, tuple[str, bool]]) -
     branch = str(note.get("branch") or name_branch(cycle_id))
     commit, is_merged = branches.get(branch, (None, False))
     has_ended = bool(note)
-    # A journal that was brought in may lack any of these.
+    # An imported journal may lack any of these.
     steps = [{"step": "", "status": "", "reason": "", **one} for one in _list_mappings(note.get("steps"))]
     checked = _find_last(steps, "commit")
     return PastCycle(
@@ -218,7 +218,7 @@ def _read_cycle(entry: JournalEntry, branches: Mapping[str, tuple[str, bool]]) -
 
 
 def sum_costs(steps: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return what steps cost together; None if none of them told."""
+    """Return the total cost of steps; None if no step reported any."""
     costs = [one["cost_usd"] for one in steps if isinstance(one.get("cost_usd"), int | float)]
     return math.fsum(costs) if costs else None
 
@@ -231,7 +231,7 @@ def _read_time(told: Any) -> datetime | None:
 
 
 def _begin_of(cycles: Iterable[PastCycle]) -> str:
-    """Return the time before which none of them has a commit: git knows seconds only."""
+    """Return a time before all of their commits: git only knows seconds."""
     return (min(one.started_at for one in cycles) - timedelta(minutes=1)).isoformat()
 
 
@@ -240,7 +240,7 @@ def _find_last(steps: Sequence[Mapping[str, Any]], name: str) -> str | None:
 
 
 def _list_reverts(journal: Journal, checkout: Path, cycles: Iterable[PastCycle]) -> list[Revert]:
-    """Find the commits in the present history, and in that of the remotes, that revert a cycle's work, oldest first."""
+    """Find the commits in the current history and in the remotes' that revert a cycle's work, oldest first."""
     known = [one for one in cycles if one.commit is not None and _COMMIT.fullmatch(one.commit)]
     if not known:
         return []
@@ -262,7 +262,7 @@ def _list_reverts(journal: Journal, checkout: Path, cycles: Iterable[PastCycle])
 
 
 def _list_work(journal: Journal, checkout: Path, cycle: PastCycle) -> frozenset[str]:
-    """Return a cycle's commits, and those by which GitHub merged them."""
+    """Return a cycle's commits, and the commits by which GitHub merged them."""
     try:
         base = cycle.base if cycle.base and _COMMIT.fullmatch(cycle.base) else f"{cycle.commit}^"
         listed = run_git(checkout, "rev-list", "--max-count=1000", f"{base}..{cycle.commit}", "--").stdout.split()

@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
 
 _ROOTS_AT_ONCE = 50
-# One write removes this many: others wait for it, about a tenth of a second.
+# One write removes this many entries. Other writers wait for about a tenth of a second.
 _ENTRIES_AT_ONCE = 200
 _LEARNING_SECONDS = 10.0
-# In which others come to write: who waits for SQLite's lock asks for it only now and then.
+# A pause in which others can write: a process that waits for SQLite's lock only tries it now and then.
 _PAUSE_SECONDS = 0.02
-# So many results that did not run to their end, or failures, are looked through for the one that is needed.
+# At most this many unfinished results or failures are searched for the needed one.
 _MOST_READ = 50
 _FAILURES = tuple(status.value for status in ResultStatus if status.is_failure)
 _PASSED = gate_results.c.status == ResultStatus.PASSED.value
@@ -66,7 +66,7 @@ _IS_ROOT = or_(entries.c.parent_id.is_(None), ~exists(select(_PARENT.c.id).where
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport(Shape):
-    """What was removed, or would be; `freed_bytes` is None where no room was asked back."""
+    """What was removed, or would be; `freed_bytes` is None if the space was not asked back."""
 
     entries: int = 0
     trajectories: int = 0
@@ -78,8 +78,8 @@ class PruneReport(Shape):
 class PruneOrder:
     """A request, for all agents or for one. `is_trial` only counts.
 
-    What was closed after a moment stays, and so many closed entries of each agent, the newest. Without either, the agents'
-    rules say how much stays.
+    It keeps what was closed after a timestamp, and a number of each agent's newest closed entries. Without either, the agents'
+    rules say how much to keep.
     """
 
     closed_after: datetime | None = None
@@ -90,7 +90,7 @@ class PruneOrder:
 
 
 class Member(NamedTuple):
-    """One entry of a tree; timestamps are in milliseconds since the epoch, and a `closed_at` of None means open."""
+    """One entry of a tree; timestamps are in milliseconds since the epoch, and a `closed_at` of None means that it is open."""
 
     id: str
     number: int
@@ -103,7 +103,7 @@ Tree: TypeAlias = tuple[Member, ...]
 
 
 class Limit(NamedTuple):
-    """What may be pruned of one agent: entries closed by a timestamp, and entries up to a number; None: no such limit."""
+    """What may be pruned of one agent: entries closed before a timestamp, and entries up to a number; None: no such limit."""
 
     closed_by: int | None = None
     last_number: int | None = None
@@ -112,18 +112,18 @@ class Limit(NamedTuple):
 def prune_store(
     store: Store, order: PruneOrder, rules: Mapping[str, Rules], now: datetime, *, progress: Callable[[int], None]
 ) -> PruneReport:
-    """Remove what is beyond the limits, and return what was removed. `progress` receives how many entries were checked.
+    """Remove what is beyond the limits, and return what was removed. `progress` receives the number of checked entries.
 
     Raises:
-        SettingsError: nothing says how much is to be kept.
-        StorageError: the store cannot be written; what was removed before stays so.
+        SettingsError: nothing says how much to keep.
+        StorageError: the store cannot be written; what was removed before stays removed.
     """
     with store.read() as connection:
         agents = list_agents(connection) if order.agent_id is None else (order.agent_id,)
-        # All limits are of one moment: what a gate adds meanwhile is newer than anything that is removed.
+        # All limits are computed at the same time, so what a gate adds meanwhile is newer than anything that is removed.
         limits = {
             agent_id: Limit(
-                # A millisecond less: what was closed at that very time stays.
+                # A millisecond less: what was closed exactly then stays.
                 None if closed_after is None else to_ms(closed_after) - 1,
                 None if kept_entries is None else find_last_beyond(connection, agent_id, kept_entries),
             )
@@ -131,7 +131,7 @@ def prune_store(
         }
         needed = find_needed_runs(connection)
     if not order.is_trial:
-        # What a result teaches stays, and must be learned before it goes.
+        # What a result teaches must be learned before the result is removed.
         learn_from_results(store, budget_seconds=_LEARNING_SECONDS)
     pruner = _Pruner(store, needed, progress, is_trial=order.is_trial)
     for agent_id, limit in limits.items():
@@ -186,7 +186,7 @@ class _Pruner:
             self._progress(self._looked_at)
 
     def finish(self, *, gives_back: bool) -> PruneReport:
-        """Remove what nothing refers to any more, and return what was done."""
+        """Remove what nothing refers to any more, and return the report."""
         return PruneReport(
             entries=self._entries,
             trajectories=self._trajectories,
@@ -213,7 +213,7 @@ class _Pruner:
             trajectories = delete_entries(connection, going)
         self._entries += len(going)
         self._trajectories += trajectories
-        # Leave the store to the others for as long as they had to wait.
+        # Leave the store to others for as long as they had to wait.
         time.sleep(max(_PAUSE_SECONDS, monotonic_seconds() - began))
 
     def _remove_documents(self) -> int:
@@ -227,7 +227,7 @@ class _Pruner:
 
 
 def _divide(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
-    """Divide trees into what one write removes: so many entries, or one tree that has more."""
+    """Divide trees into batches that one write removes: up to so many entries, or one larger tree."""
     batch: list[Tree] = []
     for tree in trees:
         if batch and sum(map(len, batch)) + len(tree) > _ENTRIES_AT_ONCE:
@@ -239,7 +239,7 @@ def _divide(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
 
 
 class UnusedDocuments(NamedTuple):
-    """Digests of documents that nothing referred to, and the last run and the last result that were there then."""
+    """Digests of documents that nothing referred to, and the last run and result at that time."""
 
     digests: tuple[str, ...]
     last_run: int
@@ -249,8 +249,8 @@ class UnusedDocuments(NamedTuple):
 def find_needed_runs(connection: Connection) -> frozenset[str]:
     """Return the runs that the next one is judged by.
 
-    They are the last of all, and of each project the last result, the last that ran to its end, the last pass and the
-    first failure since; where durations are judged, the passes that tell how long it takes.
+    These are the last run, and for each project the last result, the last one that ran to its end, the last pass and the
+    first failure since. If durations are judged, they also include the passes that say how long the project takes.
     """
     last = select(gate_runs.c.entry_id).order_by(gate_runs.c.number.desc()).limit(1)
     needed = set(connection.scalars(last))
@@ -293,7 +293,7 @@ def find_unused_documents(connection: Connection) -> UnusedDocuments:
 
 
 def delete_documents(connection: Connection, unused: UnusedDocuments, digests: Iterable[str]) -> None:
-    """Remove some of the unused documents, but those that a run or a result refers to which came since."""
+    """Remove some of the unused documents, except those that a newer run or result refers to."""
     new_runs, new_results = gate_runs.c.number > unused.last_run, gate_results.c.number > unused.last_result
     named = [
         *((column, new_runs) for column in (gate_runs.c.environment_digest, _IGNORED)),
@@ -318,7 +318,7 @@ def _find_needed_of_project(connection: Connection, project: str) -> set[str]:
 
 
 def _find_timed(connection: Connection, project: str) -> Iterable[str]:
-    """Find the passes that durations are judged by, where the last result's declaration asks for that."""
+    """Find the passes that durations are judged by, if the last result's declaration asks for it."""
     of_project = gate_results.c.project == project
     declared = select(json_member(documents.c.body, "max_slowdown"))
     declared = declared.join(gate_results, gate_results.c.declaration_digest == documents.c.digest).where(of_project)
@@ -348,7 +348,7 @@ def may_go(tree: Tree, limit: Limit, kept: Collection[str]) -> bool:
 
 
 def list_roots(connection: Connection, agent_id: str, after: Member | None, limit: int) -> tuple[Member, ...]:
-    """Return the next roots of an agent's closed trees, the oldest first."""
+    """Return the next roots of an agent's closed trees, oldest first."""
     query = select(*_MEMBER).where(entries.c.agent_id == agent_id, _IS_ROOT)
     query = query.where(entries.c.closed_at.is_not(None)).order_by(entries.c.number).limit(limit)
     if after is not None:
@@ -357,7 +357,7 @@ def list_roots(connection: Connection, agent_id: str, after: Member | None, limi
 
 
 def read_trees(connection: Connection, root_ids: Sequence[str]) -> list[Tree]:
-    """Return each of these entries that still exists, as it is now, with all that are below it."""
+    """Return each of these entries that still exists, with its current state, and all entries below it."""
     roots = select(entries.c.id, entries.c.id.label("root_id")).where(entries.c.id.in_(root_ids))
     found = roots.cte("found", recursive=True)
     found = found.union(select(entries.c.id, found.c.root_id).join(found, entries.c.parent_id == found.c.id))
@@ -370,7 +370,7 @@ def read_trees(connection: Connection, root_ids: Sequence[str]) -> list[Tree]:
 
 
 def find_last_beyond(connection: Connection, agent_id: str, kept: int) -> int | None:
-    """Return the number of an agent's newest closed entry that is not among the newest `kept` of them."""
+    """Return the number of an agent's newest closed entry that is not among its `kept` newest ones."""
     closed = and_(entries.c.agent_id == agent_id, entries.c.closed_at.is_not(None))
     query = select(entries.c.number).where(closed).order_by(entries.c.number.desc()).offset(kept).limit(1)
     number: int | None = connection.scalar(query)

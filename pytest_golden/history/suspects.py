@@ -1,6 +1,6 @@
-"""Which files are probably at fault for a failure: by its words, and by what git says of the test that it names.
+"""Which files probably caused a failure: by its words, and by what git knows of the test that it names.
 
-Nothing is run, and no store is needed: it works on the first day. `benchmarks/stream_study.py` measures it on real fixes.
+Runs nothing and needs no store, so it works on the first day. `benchmarks/stream_study.py` measures it on real fixes.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _SHORTEST_WORD, _SHORTEST_ASKED, _MOST_PARTS, _MOST_TESTS = 3, 5, 20, 20
 _BETWEEN_PATHS = re.compile(r"[\s'\"`(),:;\[\]<>=|]+")
-# A function, a class or a macro of dbt is a piece of its own, and so is what stands before the first.
+# A function, a class or a macro of dbt is a piece, and so is the code before the first one.
 _PIECE = re.compile(r"^(?=[ \t]*(?:async )?(?:def|class) |@|\{%-? ?(?:macro|test) )", re.MULTILINE)
 _PIECE_NAME = re.compile(r"[ \t]*(?:async )?(?:def|class) (\w+)")
 _IMPORT = re.compile(r"^[ \t]*(?:from ([\w.]+) import \(?([\w, ]+)|import ([\w., ]+))", re.MULTILINE)
-#: What the message of a change says that mends something.
+#: Words in the message of a change that fixes something.
 FIX = re.compile(
     r"\b(?:fix(?:es|ed|ing)?|bug(?:s|fix)?|revert|hotfix|regress\w*|repair\w*|correct(?:s|ed|ly)?|broken?|breaks|crash\w*|error"
     r"|fail(?:s|ed|ing|ure)?|handle)\b|#\d+",
     re.IGNORECASE,
 )
-# What GitHub puts behind the title of each merged pull request: no word of a fix.
+# GitHub appends this to the title of each merged pull request, so it does not suggest a fix.
 _PULL_REQUEST = re.compile(r"\s*\(#\d+\)$")
 # Okapi BM25, as in any search engine.
 _SATURATION, _BY_LENGTH = 1.2, 0.75
 _MOST_TIMES_ASKED = 3
 # How much the best, the second and the third piece of a file count.
 _PIECE_WEIGHTS = (1.0, 0.5, 0.25)
-# Fitted to fixes of four repositories. The last is chosen: no question of the study names a file of the program.
+# Fitted to fixes of four repositories, except the last: no question of the study names a file of the program.
 _WORDS, _TOGETHER, _NAME, _IMPORTED, _RECENT, _NAMED = 4.8, 1.7, 1.0, 0.9, 1.7, 2.0
-# A failure says enough if the likeliest file has so many of its words that nearly no other has.
+# A failure says enough if the likeliest file has this many of its words that few other files have.
 _ENOUGH = 4
-# With a smaller lead all three are too often wrong, and silence is better.
+# With a smaller lead, all three are wrong too often, and it is better to name none.
 LEAST_LEAD = 0.35
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect(Shape):
-    """A file that is probably at fault. `score`, from 0 to 1, is how much of what can be known speaks for it; `why` says what."""
+    """A file that probably caused the failure. `score` (0 to 1) is the weight of the evidence; `why` says what the evidence is."""
 
     path: str
     score: float
@@ -82,14 +82,14 @@ class Change(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """All files, the likeliest first, and how far the first is ahead of the fourth: from 0 to 1, less where the failure says little."""
+    """All files, the likeliest first, and the lead of the first over the fourth: 0 to 1, less if the failure says little."""
 
     suspects: tuple[Suspect, ...]
     lead: float
 
     @property
     def shown(self) -> tuple[Suspect, ...]:
-        """Return those of the first three that something speaks for; none if they are hardly likelier than others."""
+        """Return those of the first three that have evidence; none if they are hardly likelier than others."""
         return tuple(one for one in self.suspects[:MOST_SUSPECTS] if one.why) if self.lead >= LEAST_LEAD else ()
 
 
@@ -103,13 +103,13 @@ class Failure(NamedTuple):
 
 
 def find_suspects(root: Path, text: str) -> tuple[Suspect, ...]:
-    """Return up to three files below a folder that are probably at fault, the likeliest first; none if nothing is likely enough.
+    """Return up to three files below a folder that probably caused a failure, the likeliest first; none if no file is likely enough.
 
-    Of a large repository only 2,000 files are read: those with the failure's words.
+    In a large repository, only 2,000 files are read: those with the failure's words.
 
     Args:
         root: a folder in a checkout.
-        text: the message of a failure, a traceback or the output of tests; a test that it names says much.
+        text: the message of a failure, a traceback or the output of tests. The name of a test helps most.
 
     Raises:
         GoldenError: git is not installed, or it does not answer in time.
@@ -126,7 +126,7 @@ def find_suspects(root: Path, text: str) -> tuple[Suspect, ...]:
 
 
 def is_source(path: str) -> bool:
-    """Tell whether a tracked file is part of a program, and no test."""
+    """Tell whether a tracked file is part of a program but not a test."""
     pure = PurePosixPath(path)
     is_hidden = any(part.startswith(".") for part in pure.parts)
     is_program = pure.suffix.lower() in _PROGRAMS or pure.name in _PROGRAM_NAMES
@@ -139,7 +139,7 @@ def is_test_file(path: str) -> bool:
 
 
 def _find_fix(path: str, failure: Failure, changes: Sequence[Change]) -> Iterator[str]:
-    """Yield the earlier change of a file that reads like a fix and has most of the failure's words; of several alike the newest."""
+    """Yield the earlier change of a file that reads like a fix and has most of the failure's words; the newest of several."""
     best: tuple[int, Change] | None = None
     for change in changes:
         if path in change.paths and FIX.search(change.subject):
@@ -156,15 +156,15 @@ def _read(root: Path, path: str) -> str:
 
 
 def list_changes(root: Path) -> tuple[Change, ...]:
-    """List the changes that git knows, the newest first; of a change to very many files none of these."""
-    # Renames would have git read, and in a partial clone fetch, what it lists here by name alone.
+    """List the changes that git knows, newest first. A change to very many files is listed without files."""
+    # To detect renames, git would read the files (and fetch them, in a partial clone). Here it only lists names.
     how = ("--no-merges", "--no-renames", "--relative", "--name-only", "-z", "--format=%x01%h%x02%cs%x02%s%x02")
     told = git.run_git_raw(root, "log", f"--max-count={_MOST_CHANGES}", *how, longest_seconds=_LONGEST_SECONDS)
     return tuple(map(_read_change, told.stdout.split(b"\x01")[1:]))
 
 
 def _read_change(told: bytes) -> Change:
-    # A file's name may have any sign.
+    # A file's name can contain any character.
     head, listed = told.split(b"\x02", 3)[:3], told.split(b"\x02", 3)[3:]
     paths = frozenset(path.strip() for path in git.split_paths(b"".join(listed))) - {""}
     told_paths = paths if len(paths) <= _MOST_FILES_OF_CHANGE else frozenset()
@@ -172,7 +172,7 @@ def _read_change(told: bytes) -> Change:
 
 
 def _choose_sources(root: Path, paths: Collection[str], text: str, changes: Sequence[Change]) -> list[str]:
-    """Return the files to read: of too many those with the failure's rarer words, and of those the ones that changed last."""
+    """Return the files to read. If there are too many: those with the failure's rarer words, and of these the ones that changed last."""
     if len(paths) <= _MOST_SOURCES:
         return sorted(paths)
     asked = {word for word in _IDENTIFIER.findall(text) if len(word) >= _SHORTEST_ASKED}
@@ -189,7 +189,7 @@ def _choose_sources(root: Path, paths: Collection[str], text: str, changes: Sequ
 
 
 def split_pieces(text: str) -> tuple[Counter[str], ...]:
-    """Return the words of each function, class and macro of a program, and of what is outside of them."""
+    """Return the words of each function, class and macro of a program, and of the code outside them."""
     return tuple(filter(None, map(count_words, _PIECE.split(text))))
 
 
@@ -211,7 +211,7 @@ def _split_name(name: str) -> tuple[str, ...]:
 def read_failure(text: str, tracked: Collection[str], read: Callable[[str], str]) -> Failure:
     """Read what a failure says; `read` returns the text of a tracked file.
 
-    The text of a test that it names by its file and its function counts as the failure's own.
+    If it names a test by its file and function, the text of that test counts as part of the failure.
     """
     named = frozenset(_find_named(text, tracked))
     tests = tuple(sorted(path for path in named if is_test_file(path)))[:_MOST_TESTS]
@@ -229,7 +229,7 @@ def read_failure(text: str, tracked: Collection[str], read: Callable[[str], str]
 
 
 def _find_named(text: str, tracked: Collection[str]) -> Iterator[str]:
-    """Yield the tracked files that a text names: by their path, or by one that ends with it."""
+    """Yield the tracked files that a text names: by their path, or by the end of it."""
     for found in {word for word in _BETWEEN_PATHS.split(text) if "." in word or "/" in word}:
         parts = PurePosixPath(os.path.normpath(found)).parts[-_MOST_PARTS:]
         for start in range(len(parts)):
@@ -253,9 +253,9 @@ def rank_suspects(
     """Rank all files of a program.
 
     Args:
-        failure: what is to be explained.
+        failure: the failure to explain.
         sources: the words of the pieces of each file, by its path.
-        changes: the newest first.
+        changes: newest first.
     """
     of_tests = _count_together(failure.tests, changes)
     recent = {path: number for number, change in reversed([*enumerate(changes)]) for path in change.paths}
@@ -290,7 +290,7 @@ def rank_suspects(
 
 
 class _Together(NamedTuple):
-    """In how many changes of a test a file changed too, and how many there were."""
+    """How often a test and a file changed together, and how often the test changed."""
 
     both: int
     all: int
@@ -301,7 +301,7 @@ def _rate(together: _Together) -> float:
 
 
 def _count_together(tests: Sequence[str], changes: Sequence[Change]) -> dict[str, dict[str, _Together]]:
-    """Count, for each file and test, the changes that both had."""
+    """Count, for each file and test, the changes of both."""
     found: dict[str, dict[str, _Together]] = {}
     for test in tests:
         of_test = [change for change in changes if test in change.paths]
@@ -311,7 +311,7 @@ def _count_together(tests: Sequence[str], changes: Sequence[Change]) -> dict[str
 
 
 def weigh_words(asked: Counter[str], sources: Mapping[str, Sequence[Counter[str]]]) -> dict[str, float]:
-    """Return how well each file's best pieces have the failure's words: 0 for not at all."""
+    """Return how well each file's best pieces match the failure's words; 0 if not at all."""
     pieces = [piece for some in sources.values() for piece in some]
     holding = Counter(word for piece in pieces for word in asked.keys() & piece.keys())
     length = sum(piece.total() for piece in pieces) / (len(pieces) or 1) or 1.0
@@ -336,7 +336,7 @@ def weigh_words(asked: Counter[str], sources: Mapping[str, Sequence[Counter[str]
 
 
 def _compare_names(path: str, tests: Sequence[str]) -> float:
-    """Return which part of the words of two files' names is the same, of the test that is named most alike."""
+    """Return the share of words that the names of two files have in common, for the most similar named test."""
     own = set(count_words(PurePosixPath(path).stem))
     others = [
         set(count_words(PurePosixPath(test).stem)) - {"test", "tests", PurePosixPath(test).stem} for test in tests
@@ -361,7 +361,7 @@ def _explain(path: str, failure: Failure, together: Mapping[str, _Together], nea
 
 
 class Fix(NamedTuple):
-    """A commit that mends something: its id, that of its first parent, its first line, and the files that it changed."""
+    """A commit that fixes something: its id, that of its first parent, its subject, and the files that it changed."""
 
     commit: str
     parent: str
@@ -370,9 +370,9 @@ class Fix(NamedTuple):
 
 
 def list_fixes(folder: Path, *which: str, by_message: bool = True) -> tuple[Fix, ...]:
-    """List the commits whose message says that they mend something, newest first; merges count as their parts.
+    """List the commits whose message says that they fix something, newest first; a merge counts as its parts.
 
-    `which` are arguments of `git log`, such as `--since=2y` or `main..HEAD`. Without `by_message` every commit counts.
+    `which` are arguments of `git log`, such as `--since=2y` or `main..HEAD`. Without `by_message`, every commit counts.
 
     Raises:
         GoldenError: git cannot list them.
@@ -382,10 +382,10 @@ def list_fixes(folder: Path, *which: str, by_message: bool = True) -> tuple[Fix,
 
 
 def read_fix(folder: Path, ref: str) -> Fix:
-    """Read a commit as a fix, whatever its message says; a merge by what it changed against its first parent.
+    """Read a commit as a fix, whatever its message says; a merge by its changes against its first parent.
 
     Raises:
-        GoldenError: there is no such commit, or it has no parent.
+        GoldenError: the commit does not exist, or has no parent.
     """
     commit = git.find_commit(folder, ref)
     found = _read_fixes(folder, "--diff-merges=first-parent", "--max-count=1", commit)

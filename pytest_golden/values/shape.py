@@ -1,9 +1,9 @@
 """One definition of a value's JSON form: the fields of its frozen dataclass.
 
-A class derives from `Shape` and gets `to_dict` and `from_dict`. Enumerations become their values, times ISO-8601 text,
-tuples lists, sets sorted lists, and values in it their own form. Where the form differs from the field, the field says
-so: `field(metadata=form(...))`. A property that belongs to the form says `@in_form()` below its `@property`. The model
-that JSON Schema and OpenAPI are made of follows from the same fields: `shape_model.py`.
+A class that derives from `Shape` gets `to_dict` and `from_dict`. Enumerations become their values, times become ISO-8601 text,
+tuples become lists, sets become sorted lists, and nested values use their own form. If the form differs from the field, the field says
+so: `field(metadata=form(...))`. A property that belongs to the form has `@in_form()` below its `@property`. The model
+for JSON Schema and OpenAPI is built from the same fields: `shape_model.py`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 _Kind = TypeVar("_Kind")
-#: A whole number that is not negative.
+#: A non-negative integer.
 Count = Annotated[int, "not negative"]
-#: A number that is not negative, such as a duration.
+#: A non-negative number, such as a duration.
 Amount = Annotated[float, "not negative"]
-# Found by their exact class: most values are of these.
+# Checked by their exact class: most values have one of these.
 _PLAIN_KINDS = frozenset({type(None), bool, str, int, float})
 _RULE = "form"
 _MISSING = Missing.MISSING
@@ -42,18 +42,18 @@ _KIND_WORDS = {str: "text", bool: "true or false", int: "a whole number", float:
 
 
 class Rule(NamedTuple):
-    """How one field stands in the form.
+    """How one field appears in the form.
 
     Args:
-        key: its name in the form; default: the field's.
+        key: its name in the form; default: the field's name.
         about: its description in JSON Schema and OpenAPI.
-        write: makes its form, such as `json_form` for content of any kind, and `list` or `dict` for what is JSON already.
-        unless_none: leave it out while it is None.
-        merged: its own keys stand beside those of the value that holds it.
+        write: makes its form, for example `json_form` for content of any kind, and `list` or `dict` for JSON values.
+        unless_none: leave it out if it is None.
+        merged: put its own keys beside those of the value that holds it.
         hidden: leave it out.
-        first: it stands before those that are not.
+        first: put it before the fields that are not `first`.
         schema: further keywords of its JSON Schema.
-        as_type: the type of what `write` makes, where that is not the field's.
+        as_type: the type of what `write` makes, if it is not the field's.
     """
 
     key: str | None = None
@@ -82,7 +82,7 @@ def form(**rule: Any) -> Mapping[str, Rule]:
 
 
 def in_form(**rule: Any) -> Callable[[_Function], _Function]:
-    """Mark the function of a property as a part of the form, behind the fields unless it is `first`."""
+    """Mark a property's function as part of the form, after the fields unless it is `first`."""
 
     def mark(function: _Function) -> _Function:
         vars(function)[_RULE] = Rule(**rule)
@@ -92,7 +92,7 @@ def in_form(**rule: Any) -> Callable[[_Function], _Function]:
 
 
 class Shape:
-    """What a frozen dataclass derives from to have a JSON form."""
+    """Base class of frozen dataclasses that have a JSON form."""
 
     __slots__ = ()
 
@@ -102,7 +102,7 @@ class Shape:
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> Self:
-        """Return the value whose form this is. Unknown keys are tolerated.
+        """Return the value with this form. Unknown keys are ignored.
 
         Raises:
             ValueError: a key is missing or has a value that is not allowed; the message names it.
@@ -124,13 +124,13 @@ class VersionedShape(Shape):
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, Any]) -> Self:
-        """Return the value whose form this is, as `Shape.from_dict` does; refuse the form of a newer program."""
+        """Return the value with this form, as `Shape.from_dict` does; refuse the form of a newer program."""
         cls.check_version(mapping)
         return super().from_dict(mapping)
 
     @classmethod
     def check_version(cls, mapping: Mapping[str, Any]) -> None:
-        """Refuse the form of a newer program, and what is not a mapping, with a `ValueError`."""
+        """Raise ValueError for the form of a newer program, and for a value that is not a mapping."""
         version = _check_form(cls, mapping).get("schema_version", cls.SCHEMA_VERSION)
         if isinstance(version, bool) or not isinstance(version, int) or version > cls.SCHEMA_VERSION:
             known = f"at most {cls.SCHEMA_VERSION}; upgrade pytest-golden-projects"
@@ -139,7 +139,7 @@ class VersionedShape(Shape):
 
 @cache
 def list_parts(kind: Any) -> tuple[Part, ...]:
-    """List what the form of a dataclass has, in its order: fields, then properties; those that come first, first."""
+    """List the parts of a dataclass's form in order: fields, then properties; those that are `first` come first."""
     found = [(one.name, one.metadata.get(_RULE, Rule()), True) for one in fields(kind) if one.name[0] != "_"]
     for owner in reversed(kind.__mro__):
         for name, member in vars(owner).items():
@@ -222,7 +222,7 @@ _WRITERS: Mapping[type[Any], Callable[[Any], Any]] = {
 
 
 def read_shape(kind: Callable[..., _Kind], mapping: Mapping[str, Any], /, **known: Any) -> _Kind:
-    """Return the dataclass value whose JSON form this is, as `Shape.from_dict` does. `known` are fields that the form does not have."""
+    """Return the dataclass value with this JSON form, as `Shape.from_dict` does. `known` are fields that the form does not have."""
     _check_form(kind, mapping)
     given = known
     for name, key, (kinds, read), is_required in _plan_reading(kind):
@@ -250,7 +250,7 @@ def hints_of(kind: Any) -> Mapping[str, Any]:
 
 
 class _Reader(NamedTuple):
-    """How the items of one type are read: those of these exact classes as they are, others by the function."""
+    """How the items of one type are read: items of these exact classes are kept, others are passed to the function."""
 
     kinds: frozenset[type[Any]]
     read: Callable[[str, Any], Any]
@@ -258,7 +258,7 @@ class _Reader(NamedTuple):
 
 @cache
 def _plan_reading(kind: Any) -> tuple[tuple[str, str | None, _Reader, bool], ...]:
-    """Return the name, the key, the reader of each field, and whether it is required. The keys of a merged one stand beside the others."""
+    """Return the name, key and reader of each field, and whether it is required. The keys of a merged one are beside the others."""
     hints = hints_of(kind)
     required = {one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING}
     plan: list[tuple[str, str | None, _Reader, bool]] = []
@@ -310,7 +310,7 @@ _AS_IT_IS = _Reader(_PLAIN_KINDS, _read_any)
 
 
 def _read_kind(kinds: tuple[type[Any], ...], words: str, key: str, item: Any) -> Any:
-    """Return an item of a subclass, such as a word of an enumeration; refuse any other."""
+    """Return an item of a subclass, such as a member of an enumeration; refuse any other."""
     if isinstance(item, bool) or not isinstance(item, kinds):
         raise ValueError(f"{key} must be {words}, not {show(item)}")  # noqa: TRY004 - one kind of refusal
     return item

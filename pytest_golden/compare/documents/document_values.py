@@ -1,7 +1,7 @@
-"""The values of a JSON document, and when two of them are equal: numbers within a tolerance, arrays in order or as multisets.
+"""The values of a JSON document, and when two are equal: numbers within a tolerance, arrays in order or as multisets.
 
-A number is kept as it is written, as bytes. So it is exact, and `==` confuses it neither with a text nor with true. No paths are
-known here.
+A number is kept as it is written, as bytes. So it is exact, and `==` never confuses it with a text or with true. Paths are
+not known here.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Number: TypeAlias = bytes
 _LONGEST_INT = 4000
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
-# Enough digits for any tolerance; nothing is trapped, since numbers of any exponent come in.
+# Enough digits for any tolerance. No signal is trapped, because numbers can have any exponent.
 _ARITHMETIC = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
-# Finding partners that are near enough can cost the square of an array's length.
+# Finding near partners can take quadratic time in an array's length.
 _MOST_TRIALS = 500_000
 _MOST_VALUES_RANKED = 200
 
 
 @dataclass(slots=True)
 class Equality:
-    """The rules by which values are compared, and what was found out about them.
+    """The rules by which values are compared, and the results so far.
 
-    `digests` are of containers, by their ids: the documents must outlive this.
+    `digests` are those of containers, by their ids, so the documents must live longer than this object.
     """
 
     unordered: bool = False
@@ -49,7 +49,7 @@ class Equality:
         return not self.absolute and not self.relative
 
     def has_equal_scalars(self, left: Json, right: Json) -> bool:
-        """Compare two values that are no containers; true is not 1, and null equals nothing else."""
+        """Compare two values that are not containers. true is not 1, and null only equals null."""
         if is_number(left) and is_number(right):
             return self.has_equal_numbers(left, right)
         return type(left) is type(right) and bool(left == right)
@@ -68,7 +68,7 @@ class Equality:
         return difference_of(one, other) <= self.allowed_difference(one, other)
 
     def allowed_difference(self, one: Decimal, other: Decimal) -> Decimal:
-        """Return by how much two finite numbers may differ."""
+        """Return the allowed difference of two finite numbers."""
         return max(self.absolute, _ARITHMETIC.multiply(self.relative, max(one.copy_abs(), other.copy_abs())))
 
     def is_equal(self, left: Json, right: Json) -> bool:
@@ -97,7 +97,7 @@ class Equality:
         return NearMatching(ours, theirs, self.is_equal).match(*digests, alone)
 
     def digest(self, value: Json) -> bytes:
-        """Return 16 bytes that are equal for equal values, tolerances aside. It recurses with the nesting."""
+        """Return 16 bytes that are equal for equal values, without tolerances. Recurses into nested values."""
         if not is_container(value):
             return _digest_scalar(value)
         if id(value) not in self.digests:
@@ -113,7 +113,7 @@ class Equality:
         return self.digests[id(value)]
 
     def _pair_up(self, one: Json, other: Json) -> list[tuple[Json, Json]] | None:
-        """Return the pairs that must be equal for two containers to be equal; None when they cannot be."""
+        """Return the pairs that must be equal for two containers to be equal; None if they cannot be equal."""
         if kind_of(one) != kind_of(other) or len(one) != len(other):
             return None
         if isinstance(one, dict):
@@ -124,7 +124,7 @@ class Equality:
 
 
 def is_same(one: Json, other: Json) -> bool:
-    """Tell whether two values are written alike, but for spaces and the order of members. Most are, and this is fast."""
+    """Tell whether two values are written the same, except for spaces and the order of members. Most are, and this is fast."""
     try:
         return bool(one == other)
     except RecursionError:
@@ -132,7 +132,7 @@ def is_same(one: Json, other: Json) -> bool:
 
 
 def difference_of(one: Decimal, other: Decimal) -> Decimal:
-    """Return by how much two finite numbers differ."""
+    """Return the difference of two finite numbers."""
     return _ARITHMETIC.subtract(one, other).copy_abs()
 
 
@@ -142,7 +142,7 @@ def is_container(value: Json) -> bool:
 
 
 def kind_of(value: Json) -> str:
-    """Return what a value is in a word of JSON."""
+    """Return JSON's name for the kind of a value."""
     if isinstance(value, Repeated):
         return "repeated key"
     if isinstance(value, dict | list):
@@ -162,17 +162,17 @@ def _digest_scalar(value: Json) -> bytes:
 
 
 class Repeated(list[Json]):
-    """The values of a key that stands more than once in an object, which readers take differently."""
+    """The values of a key that occurs more than once in an object. Readers treat such keys differently."""
 
     __hash__ = None
 
     def __eq__(self, other: object) -> bool:
-        """Equal an array never."""
+        """Never equal an array."""
         return isinstance(other, Repeated) and super().__eq__(other)
 
 
 class Thinned(list[Json]):
-    """An array without the items that do not count; `positions` are those that the others had."""
+    """An array without its ignored items; `positions` are the positions of the remaining ones."""
 
     def __init__(self, items: Iterable[Json], positions: Sequence[int]) -> None:
         super().__init__(items)
@@ -180,7 +180,7 @@ class Thinned(list[Json]):
 
 
 def make_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """Make an object of its members in order; all values of a repeated key are kept."""
+    """Make an object from its members in order; all values of a repeated key are kept."""
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
@@ -196,12 +196,12 @@ def make_object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def is_number(value: Json) -> bool:
-    """Tell whether a value is a number; true and false are none."""
+    """Tell whether a value is a number; true and false are not."""
     return isinstance(value, bytes)
 
 
 def read_number(number: Number) -> Decimal | None:
-    """Return a number's value; None if its exponent is beyond all bounds, so that it equals only itself."""
+    """Return a number's value; None if its exponent is too large, so that it only equals itself."""
     try:
         return Decimal(number.decode("ascii"))
     except DecimalException:
@@ -209,7 +209,7 @@ def read_number(number: Number) -> Decimal | None:
 
 
 def write_number(number: Decimal) -> str:
-    """Write a number so that equal ones are written alike: `1`, `1.0` and `1e0` are `1`."""
+    """Write a number so that equal numbers are written the same: `1`, `1.0` and `1e0` are `1`."""
     if not number.is_finite():
         return str(number)
     if not number:
@@ -225,23 +225,23 @@ def position_of(array: Json, index: int) -> int:
 
 
 class Alone(NamedTuple):
-    """The positions of items without a partner, in the one multiset and in the other."""
+    """The positions of items without a partner, in one multiset and in the other."""
 
     ours: list[int]
     theirs: list[int]
 
 
 def match_equal(ours: Sequence[bytes], theirs: Sequence[bytes]) -> Alone:
-    """Find what stays alone when equal digests are partners; of equal ones the last stay."""
+    """Find the items that stay without a partner when equal digests are partners. Of equal items, the last ones stay."""
     excess = Counter(ours)
     excess.subtract(Counter(theirs))
     return Alone(_last_ones(ours, excess, 1), _last_ones(theirs, excess, -1))
 
 
 class NearMatching:
-    """Finds partners within a tolerance for what `match_equal` left alone; items that have one may get another.
+    """Finds partners within a tolerance for the items that `match_equal` left. Items that have a partner may get another one.
 
-    `is_near` is asked 500,000 times at most, and says no from then on.
+    `is_near` is called at most 500,000 times; after that, nothing is near.
     """
 
     def __init__(self, ours: Sequence[Json], theirs: Sequence[Json], is_near: Callable[[Json, Json], bool]) -> None:
@@ -250,13 +250,13 @@ class NearMatching:
         self._is_near = is_near
         self._trials = _MOST_TRIALS
         self._partner_of: dict[int, int] = {}
-        # Items that are near to each other stand near to each other when both sides are sorted.
+        # When both sides are sorted, items that are near each other have near positions.
         ranked = sorted(range(len(ours)), key=lambda index: _rank(ours[index]))
         self._rank_of = {index: rank for rank, index in enumerate(ranked)}
         self._ranked_theirs = sorted(range(len(theirs)), key=lambda index: _rank(theirs[index]))
 
     def match(self, ours: Sequence[bytes], theirs: Sequence[bytes], alone: Alone) -> Alone:
-        """Find what stays alone, given the digests of all items and what they left alone."""
+        """Find the items that stay without a partner, given the digests of all items and the items that the digests left."""
         waiting: defaultdict[bytes, list[int]] = defaultdict(list)
         for index in sorted({*range(len(ours))} - {*alone.ours}):
             waiting[ours[index]].append(index)
@@ -285,9 +285,9 @@ def find_partner(
     is_near: Callable[[int, int], bool],
     partner_of: dict[int, int],
 ) -> bool:
-    """Find a partner for one more item; others get a new partner where that helps (augmenting paths, breadth first).
+    """Find a partner for one more item. Others get a new partner if that helps (augmenting paths, breadth first).
 
-    An item may be paired with those of its `candidates` that it `is_near` to. `partner_of` has the pairs, and is changed.
+    An item can be paired with those of its `candidates` that it `is_near` to. `partner_of` holds the pairs, and is changed.
     """
     reached_by: dict[int, int] = {}
     todo = deque([start])
@@ -325,7 +325,7 @@ def _last_ones(digests: Sequence[bytes], excess: Counter[bytes], sign: int) -> l
 
 
 def _rank(item: Json) -> tuple[str, list[float]]:
-    """Return a sort key for items, from the first values in them: those that are not numbers, then the numbers."""
+    """Return a sort key for items, from their first values: first those that are not numbers, then the numbers."""
     texts, numbers = [], []
     todo = [item]
     for _ in range(_MOST_VALUES_RANKED):
@@ -345,5 +345,5 @@ def _rank(item: Json) -> tuple[str, list[float]]:
 
 def _as_float(number: Number) -> float:
     found = float(number)
-    # NaN has no place in an order.
+    # NaN cannot be ordered.
     return float("inf") if isnan(found) else found
