@@ -1,7 +1,7 @@
-"""Every option once: its flag, ini key, environment variable, default and help. What they do is elsewhere.
+"""Every option once: its flag, ini key, environment variable, default and help. What the options do is elsewhere.
 
-The flag wins over the environment variable, that over the ini key, that over the default; only a `--golden-base` in
-addopts yields to the environment variable. Only the standard library is imported, since a plain pytest loads this
+The flag overrides the environment variable, which overrides the ini key, which overrides the default. One exception: the environment
+variable overrides a `--golden-base` in addopts. Only the standard library is imported, because a plain pytest loads this
 module too.
 """
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 MANIFEST_NAME = "golden_projects.yaml"
 #: The folder of the baselines, beside the manifest.
 BASELINES_FOLDER = "golden_baselines"
-#: Names the language model that may word lessons; read where no setting of pytest is.
+#: Names the language model that may word lessons; also read outside pytest.
 MODEL_VARIABLE = "GOLDEN_LLM_MODEL"
-#: Names the embedding model with which memories are searched by meaning.
+#: Names the embedding model for searching memories by meaning.
 EMBEDDER_VARIABLE = "GOLDEN_EMBEDDING_MODEL"
 NO_STORE = "none"
-#: pytest's options with which it shows something and runs nothing.
+#: pytest's options that only show something and run nothing.
 SHOWS_ONLY = frozenset(
     {
         *("-h", "--help", "-V", "--version", "--co", "--collect-only", "--collectonly", "--markers", "--cache-show"),
@@ -30,15 +30,15 @@ SHOWS_ONLY = frozenset(
         *("--setup-only", "--setuponly", "--setup-plan", "--setupplan"),
     }
 )
-# The short options of pytest and xdist that take what follows them in a word as their value.
+# The short options of pytest and xdist whose value can follow in the same word.
 _LETTERS_WITH_VALUE = frozenset("kmpcorWn")
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 _FALSE_WORDS = frozenset({"", "0", "false", "no", "off"})
 
 
-# Plain classes: making a dataclass or a named tuple takes longer than all else that a plain pytest pays for us.
+# Plain classes: to make a dataclass or a named tuple takes longer than everything else that a plain pytest loads of ours.
 class Setting:
-    """One option. `kind` is `switch`, `text`, `count`, `path`, `store` or `choice`; what is not given is named after `name`."""
+    """One option. `kind` is `switch`, `text`, `count`, `path`, `store` or `choice`. Names that are not given are derived from `name`."""
 
     __slots__ = ("choices", "default", "environment", "has_environment", "has_ini", "help", "kind", "metavar", "name")
 
@@ -72,11 +72,11 @@ class Setting:
 
     @property
     def key(self) -> str:
-        """Return the ini key, which is also the name under which the parsed flag is found."""
+        """Return the ini key, which is also the attribute of the parsed flag."""
         return self.name.replace("-", "_")
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keywords of argparse's `add_argument`. The default is None: not said."""
+        """Return the keywords of argparse's `add_argument`. The default is None, which means that the flag was not given."""
         told: dict[str, Any] = {"dest": self.key, "default": None, "help": self.described()}
         if self.kind == "switch":
             return {**told, "action": "store_true"}
@@ -85,7 +85,7 @@ class Setting:
         return {**told, "metavar": self.metavar}
 
     def described(self) -> str:
-        """Return the help with the default and the other places where the option can be set."""
+        """Return the help with the default and the other ways to set the option."""
         places = [f"ini {self.key}"] * self.has_ini + [f"env {self.environment}"] * self.has_environment
         default = f"default {self.default}" if isinstance(self.default, str) else ""
         notes = "; ".join(filter(None, [default, *places]))
@@ -238,7 +238,7 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 class GoldenSettings:
     """The settings of this session, one attribute per option; paths are absolute.
 
-    `require_said` says where `require` is set, for the reason of a skip that fails; empty if it is not set.
+    `require_said` names the source of `require`, for the reason of a skip that fails; empty if it is not set.
     """
 
     manifest: Path | None
@@ -273,9 +273,9 @@ class GoldenSettings:
 
 
 class Sources:
-    """Where options are said: `flag` and `ini` look one up by its key and give None when it was not said.
+    """Where options can be set: `flag` and `ini` look one up by its key and return None if it is not set.
 
-    `ini_file` is the configuration file that `ini` reads, None if there is none.
+    `ini_file` is the configuration file that `ini` reads, or None.
     """
 
     __slots__ = ("environment", "flag", "ini", "ini_file", "invocation_dir", "rootdir")
@@ -298,10 +298,10 @@ class Sources:
 
 
 def read_settings(sources: Sources) -> GoldenSettings:
-    """Read every option from where it was said.
+    """Read every option from its source.
 
     Raises:
-        ValueError: a value that the option cannot have; the message names the place.
+        ValueError: an option has a value that is not allowed; the message names the source.
     """
     values = {
         name.removeprefix("golden-").replace("-", "_"): _read(setting, sources) for name, setting in _BY_NAME.items()
@@ -321,7 +321,7 @@ def find_version(distribution: str) -> str | None:
 
 
 def find_manifest_above(folder: Path) -> Path | None:
-    """Find the nearest manifest of the default name, upwards as far as the repository that the folder is in."""
+    """Find the nearest manifest of the default name, going up to the top of the repository that the folder is in."""
     for place in (folder, *folder.parents):
         if (place / MANIFEST_NAME).is_file():
             return place / MANIFEST_NAME
@@ -331,7 +331,7 @@ def find_manifest_above(folder: Path) -> Path | None:
 
 
 def find_typed_flag(arguments: Sequence[str]) -> str | None:
-    """Return the first flag of ours among the typed arguments; those in addopts are not there."""
+    """Return the first of our flags among the typed arguments, which do not include addopts."""
     typed = (argument.partition("=")[0] for argument in arguments)
     return next((word for word in typed if word.startswith("--") and word[2:] in _BY_NAME), None)
 
@@ -340,7 +340,7 @@ def join_values(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Join each of our options with its value into one word, `--golden-x=VALUE`.
 
     Returns:
-    All words, and the values that were separate words. Words after a `--` stay as they are.
+        All words, and the values that were separate words. Words after a `--` stay as they are.
     """
     joined: list[str] = []
     values: list[str] = []
@@ -357,7 +357,7 @@ def join_values(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def place_values(words: Sequence[str], folder: Path) -> list[str]:
-    """Return the words of a command line with our options joined to their values, and relative paths placed in `folder`."""
+    """Return the words of a command line, with our options joined to their values and relative paths resolved against `folder`."""
     placed = []
     for word in join_values(words)[0]:
         flag, equals, value = word.partition("=")
@@ -370,7 +370,7 @@ def place_values(words: Sequence[str], folder: Path) -> list[str]:
 
 
 def refuse_self_accepted_floor(floor: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Refuse an accepted floor that nobody typed: in addopts, a change that lowers the floor could accept itself.
+    """Refuse `accept` for the floor unless it was typed: in addopts, a change that lowers the floor could accept itself.
 
     Raises:
         ValueError: `accept` came from a configuration file.
@@ -387,16 +387,16 @@ def refuse_self_accepted_floor(floor: str, arguments: Sequence[str], environment
 
 
 def find_ci(environment: Mapping[str, str]) -> str | None:
-    """Return the variable that says that this is CI; None where it is none."""
+    """Return the variable that says that this is CI; None if none does."""
     names = ("CI", "GITHUB_ACTIONS")
     return next((name for name in names if environment.get(name, "").strip().lower() not in _FALSE_WORDS), None)
 
 
 def refuse_unasked_update(*, update: bool, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Refuse to accept outputs where nobody looks at them: in CI, or because addopts says so at every run.
+    """Refuse to accept outputs when nobody looks at them: in CI, or in every run because of addopts.
 
     Raises:
-        ValueError: `CI` or `GITHUB_ACTIONS` is set to something true, or nobody typed the flag.
+        ValueError: `CI` or `GITHUB_ACTIONS` is set to a true value, or the flag was not typed.
     """
     setting = _BY_NAME["golden-update"]
     if not update:
@@ -412,7 +412,7 @@ def refuse_unasked_update(*, update: bool, arguments: Sequence[str], environment
 
 
 def refuse_untyped_trust(*, trusted: bool, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Refuse a trusted fleet that nobody typed.
+    """Refuse a trusted fleet unless the flag was typed.
 
     Raises:
         ValueError: the flag is in addopts.
@@ -423,7 +423,7 @@ def refuse_untyped_trust(*, trusted: bool, arguments: Sequence[str], environment
 
 
 def split_flags(word: str) -> list[str]:
-    """Return the options that stand in one word of pytest's command line: `-qx` is `-q` and `-x`."""
+    """Return the options in one word of pytest's command line: `-qx` is `-q` and `-x`."""
     if not word.startswith("-") or word.startswith("--"):
         return [word]
     flags: list[str] = []
@@ -435,7 +435,7 @@ def split_flags(word: str) -> list[str]:
 
 
 def refuse_configured_silence(addopts: Sequence[str]) -> None:
-    """Refuse options in the configuration with which a gate would run nothing and still end with exit code 0.
+    """Refuse options in the configuration that would make a gate run nothing and still exit with 0.
 
     Raises:
         ValueError: `addopts` holds one of them.
@@ -450,9 +450,9 @@ def refuse_configured_silence(addopts: Sequence[str]) -> None:
 def prefer_given_base(
     flag: Callable[[str], Any], arguments: Sequence[str], environment: Mapping[str, str]
 ) -> Callable[[str], Any]:
-    """Return the look-up of flags where a base in addopts yields to the environment's: a change must not choose its own.
+    """Return a look-up of flags that ignores a base in addopts if the environment sets one: a change must not choose its own base.
 
-    `arguments` are those that were typed.
+    `arguments` are the typed ones.
     """
     setting = _BY_NAME["golden-base"]
     yields = bool(environment.get(setting.environment)) and not _is_typed(setting, arguments, environment)
@@ -508,7 +508,7 @@ def _find_said(setting: Setting, sources: Sources) -> tuple[Any, str, Path]:
 
 
 def _say_where(setting: Setting, sources: Sources) -> str:
-    """Name the setting as it was written: `--golden-x`, `GOLDEN_X=1` or `golden_x in pytest.ini`."""
+    """Name the setting as it was set: `--golden-x`, `GOLDEN_X=1` or `golden_x in pytest.ini`."""
     value, place, _ = _find_said(setting, sources)
     if place == setting.environment:
         return f"{place}={value}"

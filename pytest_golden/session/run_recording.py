@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pytest_golden.storage.store import Store
 
 
-# While nothing changes, the live row is only refreshed this often.
+# How often the live row is refreshed while nothing changes.
 _SECONDS_OF_SILENCE = 10.0
 # The first pipeline is started meanwhile: a thread that imports would slow that down.
 _SECONDS_TO_START = 0.15
@@ -58,7 +58,7 @@ _LONGEST_STEP = 200
 
 
 class _Opened(NamedTuple):
-    """What is there once the store has been opened."""
+    """What exists after the store has been opened."""
 
     record: RunRecord
     history: GoldenHistory
@@ -73,14 +73,14 @@ def _load() -> None:
 class GoldenRecording:
     """Begins the record when golden projects will run, adds each result, and ends it with the session.
 
-    `run_id` is the id of the run's journal entry: the session's own under another prefix. `say` gets what the
-    store has to say; what is to be said again at the end is added to `warnings`, the session's own.
+    `run_id` is the id of the run's journal entry: the session's own id with another prefix. `say` receives
+    messages about the store; those to repeat at the end are added to `warnings`, the session's own.
     """
 
     def __init__(self, session: GoldenSession, say: Callable[[str], None], warnings: list[str]) -> None:
         self.run_id = f"entry_{name_session(session.config).partition('_')[2]}"
         self._opening: Errand[_Opened] | None = None
-        # What there is to say while the store is opened, by a thread; None at any other time.
+        # Messages while a thread opens the store; None at any other time.
         self._unsaid: list[str] | None = None
         self._opened: _Opened | None = None
         self._session = session
@@ -88,10 +88,10 @@ class GoldenRecording:
         self._declared = session.declared
         self._warnings = warnings
         self._hider = session.make_hider()
-        #: Removes from plain values what the store does not keep; returns None if that cannot be told.
+        #: Removes from plain values what the store does not keep; returns None if that is not known.
         self.hide = self._hider.hide_for_all
         self._say_now = say
-        # Read now, so that a location where no store can be is refused before anything runs.
+        # Read now, so that an unusable location is refused before anything runs.
         self._shown_place = self._show_place()
         self._expectations: dict[str, str] = {}
         self._checkout = Checkout()
@@ -169,9 +169,9 @@ class GoldenRecording:
                 opened.record.close()
 
     def begin(self, selected: Collection[str]) -> None:
-        """Begin the record of these projects, unless that is done; the workspace's lock must be held.
+        """Begin the record of these projects, if it has not begun; the workspace's lock must be held.
 
-        The store is opened by a thread, and whatever needs it waits for that.
+        A thread opens the store, and whatever needs it waits for that.
         """
         if self._opening is not None:
             return
@@ -183,7 +183,7 @@ class GoldenRecording:
             begun = self._describe_begin(selected)
             spool = Spool(state_folder.find_spool_folder(place, folder))
         except Exception as error:
-            # The gate runs whatever is wrong with its surroundings.
+            # The gate runs even if its environment cannot be read.
             self.warn(f"this run is not recorded: {error}")
             return
         if place.is_own and folder.name != STATE_FOLDER:
@@ -195,7 +195,7 @@ class GoldenRecording:
         opens = partial(self._open, place, spool, begun, substitute)
         self._opening = Errand(opens, name="golden-store", pause_seconds=_SECONDS_TO_START)
         if not place.is_own and place.parse().path is not None:
-            # The seal hides a file elsewhere, and only what is there can be hidden.
+            # The seal hides a store elsewhere, and can only hide an existing file.
             self._get_opened()
 
     @loading(is_last=True)
@@ -227,7 +227,7 @@ class GoldenRecording:
         return _Opened(record, history, live)
 
     def _get_opened(self) -> _Opened | None:
-        """Wait until the store has been opened, and say what that had to say; None if this run is not recorded."""
+        """Wait until the store is open, and print its messages; None if this run is not recorded."""
         if self._opening is None or self._unsaid is None:
             return self._opened
         trouble = None
@@ -316,7 +316,7 @@ class GoldenRecording:
             return {}
 
     def warn(self, text: str) -> None:
-        """Warn about the store, each text once; hold what comes up at the end for the summary."""
+        """Warn about the store, each text once; what comes up at the end waits for the summary."""
         if text in self._told:
             return
         self._told.append(text)
@@ -326,12 +326,12 @@ class GoldenRecording:
             self._held.append(text)
 
     def describe_streak(self, name: str) -> str:
-        """Describe how a project's result compares with those before it; empty if that is not known."""
+        """Describe how a project's result compares with those before it; empty if they are not known."""
         opened = self._get_opened()
         return "" if opened is None else opened.history.describe_streak(name)
 
     def _sum_up(self, held: list[str], *, has_recovered: bool) -> None:
-        """Leave only the last warning to the summary, and print the others that were held."""
+        """Leave only the last warning to the summary, and print the other ones."""
         for text in held[:-1]:
             self._say(f"golden: WARNING: {text}")
         if self._told and not has_recovered:
@@ -413,7 +413,7 @@ class GoldenRecording:
         weakenings: Sequence[Weakening],
         left_out: Mapping[str, Sequence[str]],
     ) -> RunEnded:
-        # A session that was ended early may have exit status 0.
+        # A session that ended early may have exit status 0.
         is_cut = verdict.is_good and bool(verdict.not_run)
         immediate = ImmediateResult.PARTIAL if is_cut else _IMMEDIATE.get(verdict.status, ImmediateResult.UNKNOWN)
         return RunEnded(
@@ -442,7 +442,7 @@ class GoldenRecording:
         return None if edits is None else self._hider.hide_for_all(dict(edits))
 
     def _list_news(self, verdict: RunVerdict, weakenings: Sequence[Weakening]) -> Generator[dict[str, Any], None, None]:
-        """Return the signals about the run as a whole, for what no project's own signal says.
+        """Return the signals about the whole run, for what no project's own signal says.
 
         A weakened floor that a person accepted does not change the verdict, but is recorded too.
         """
@@ -474,7 +474,7 @@ def _make_news(signal_type: SignalType, summary: str, data: dict[str, Any]) -> d
 
 
 def _merge_substitute(location: str | Path, folder: Path) -> int:
-    # Few gates have a substitute.
+    # Few gates use a substitute.
     from pytest_golden.verify.merging_store import take_in_substitute
 
     return take_in_substitute(location, folder)
@@ -485,7 +485,7 @@ class LiveRow(Ticker):
 
     The end of the run removes the row.
 
-    `total` counts the selected projects. `hide` removes from a text what is secret in any project.
+    `total` counts the selected projects. `hide` removes the secrets of all projects from a text.
     """
 
     def __init__(
@@ -502,7 +502,7 @@ class LiveRow(Ticker):
         self._told_at = 0.0
 
     def _tell(self) -> None:
-        """Write what runs to the store, if it has changed or was written a while ago.
+        """Write what is running to the store, if it has changed or was written a while ago.
 
         Raises:
             StorageError: the store does not accept it now.
