@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
@@ -43,9 +43,10 @@ def serve_stdio(server: Server[Any]) -> None:
     trouble: BaseException | None = None
     last_resort = threading.Timer(_MOST_ENDING_SECONDS, os._exit, (_INTERRUPTED,))
     last_resort.daemon = True
-    with _private_stdin() as stdin:
+    with _reserve(0, os.open(os.devnull, os.O_RDONLY)) as stdin, _reserve(1, _open_stderr()) as stdout:
+        answers = os.fdopen(stdout, "w", encoding="utf-8", closefd=False)
         try:
-            anyio.run(_serve, server, stdin, last_resort)
+            anyio.run(_serve, server, stdin, answers, last_resort)
         except* (BrokenPipeError, ConnectionError, anyio.BrokenResourceError):
             # The client has disconnected.
             pass
@@ -59,11 +60,11 @@ def serve_stdio(server: Server[Any]) -> None:
         raise GoldenError(f"stdout takes no answers: {getattr(trouble, 'strerror', trouble)}")
 
 
-async def _serve(server: Server[Any], stdin: int, last_resort: threading.Timer) -> None:
+async def _serve(server: Server[Any], stdin: int, stdout: TextIO, last_resort: threading.Timer) -> None:
     busy = _Busy()
     server.middleware.append(busy)
     lines = cast("anyio.AsyncFile[str]", _read_lines(stdin, busy))
-    async with stdio_server(stdin=lines) as (incoming, outgoing):
+    async with stdio_server(stdin=lines, stdout=anyio.wrap_file(stdout)) as (incoming, outgoing):
         try:
             await server.run(incoming, _Outgoing(outgoing, busy), server.create_initialization_options())
         finally:
@@ -162,13 +163,23 @@ def _read(stdin: int) -> bytes:
 
 
 @contextmanager
-def _private_stdin() -> Iterator[int]:
-    """Reserve stdin for the protocol: a process that is started meanwhile finds it empty."""
-    private = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+def _reserve(standard: int, substitute: int) -> Iterator[int]:
+    """Reserve stdin or stdout for the protocol; a process that is started meanwhile gets the substitute."""
+    private = os.dup(standard)
+    os.dup2(substitute, standard)
+    os.close(substitute)
     try:
         yield private
     finally:
-        os.dup2(private, 0)
+        os.dup2(private, standard)
+        # Python tries once more to write what is left in a stream, and complains if it cannot.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, private)
+        os.close(nothing)
+
+
+def _open_stderr() -> int:
+    try:
+        return os.dup(2)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY)

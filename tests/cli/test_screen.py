@@ -79,11 +79,9 @@ def lines_of(width: int, told: str, name: str = ID) -> list[str]:
 
 
 def test_what_is_whole_is_not_folded() -> None:
-    assert lines_of(57, "a text that needs two lines") == [
-        "n  told                id",
-        f"1  a text that needs   {ID}",
-        "   two lines",
-    ]
+    # How far apart the columns are differs between versions of rich.
+    lines = [line.split() for line in lines_of(57, "a text that needs two lines")]
+    assert lines == [["n", "told", "id"], ["1", "a", "text", "that", "needs", ID], ["two", "lines"]]
 
 
 def test_nothing_is_lost_where_there_is_no_room() -> None:
