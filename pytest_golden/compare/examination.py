@@ -1,4 +1,4 @@
-"""The outputs of each attempt of a project: examined while the view stands, and accepted once the run is judged."""
+"""The outputs of each attempt of a project: examined while its view exists, and accepted after the run is judged."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.manifest.model import DeclaredOutput, GoldenProjectConfig
 
-# Differences beyond these would bury what is to be read first; each file is still named.
+# More differences would hide the important ones; each file is still named.
 _MOST_DIFFERENCES = 20
-# Of the tables behind the first, whose rows are all kept.
+# How many rows of each table after the first are kept; of the first, all are.
 _FEW_ROWS = 10
 _MOST_MOVED = 200
-# One alone has no order.
+# A single one needs no order.
 _FEWEST_ORDERED = 2
 _MOST_FINDINGS = 1000
 _MOST_UNWATCHED = 500
@@ -65,40 +65,40 @@ ACCEPT_COMMAND = "golden accept {name}"
 
 
 class Examination:
-    """One attempt of a project; this one is of a project without outputs, and finds nothing.
+    """One attempt of a project. This class is for a project without outputs, and finds nothing.
 
-    A gateway calls it while the view stands. `settle` ends it, whatever came of it.
+    A gateway calls it while the view exists. `settle` ends it, whatever the result.
     """
 
     was_asked = False
-    #: The outputs that a narrowed run left out; nobody looked at them.
+    #: The outputs that a run in part left out; they were not compared.
     left_out: tuple[str, ...] = ()
     #: Tables that no output names.
     unwatched: tuple[str, ...] = ()
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
-        """Find what speaks against the outputs of a run."""
+        """Return what is wrong with the outputs of a run."""
         return ()
 
     def receive(self, kept: WaitingFolder) -> None:
-        """Take the outputs that another machine kept of this attempt, where it was examined.
+        """Take the outputs of this attempt that another machine kept, if it was examined there.
 
         Raises:
-            BaselineError: its record cannot be read.
+            BaselineError: the record of the outputs cannot be read.
         """
 
     def settle(self, result: GoldenProjectResult, *, is_last: bool = True) -> GoldenProjectResult:  # noqa: ARG002
-        """Return the result of the judged run with what became of the outputs; `is_last` means that no further attempt follows."""
+        """Return the result of the judged run, with what happened to the outputs; `is_last` means that no further attempt follows."""
         return result
 
 
 class BaselineKeeper:
     """Makes the examination of each attempt of a project.
 
-    `folder` holds the baselines of all projects. With `accepts` the present outputs become the baselines.
-    `accept_command` is what a person types for that, with `{name}` for the project. `state_folder` is where
-    `golden calibrate` leaves what it found. With `calibrates`, a project whose first outputs were accepted is run again.
-    `describe_run` tells which run it is, for the outputs that a red run keeps in the state folder; None keeps none.
+    `folder` holds the baselines of all projects. With `accepts`, the current outputs become the baselines.
+    `accept_command` is what a person types to accept them, with `{name}` for the project. `state_folder` is where
+    `golden calibrate` stores its results. With `calibrates`, a project runs again after its first outputs were accepted.
+    `describe_run` identifies the run, for the outputs of a red run that are kept in the state folder; None keeps none.
     """
 
     def __init__(
@@ -120,25 +120,25 @@ class BaselineKeeper:
         self._pinned: Fingerprint | None = None
 
     def pin(self) -> None:
-        """Look at all baselines now, so that any change from now on is found, and remove what a killed session left.
+        """Record the current state of all baselines, so that any later change is found, and remove what a killed session left.
 
-        When outputs are accepted, each project's are looked at just before it runs: the gate itself changes them.
+        When outputs are accepted, each project's baselines are recorded just before it runs, because the gate itself changes them.
         """
         if not self.accepts:
             remove_abandoned(self.folder, WAITING_PREFIX)
             self._pinned = take_fingerprint(str(self.folder))
 
     def begin(self, project: GoldenProjectConfig, changed: Sequence[str] = ()) -> Examination:
-        """Begin an attempt of a project; `changed` are the files to which it is narrowed, if it is."""
+        """Begin an attempt of a project; `changed` are the changed files if only the part that depends on them runs."""
         if not project.outputs and not self.accepts:
             return Examination()
         return OutputExamination(self, project, changed)
 
     def look(self, baselines: ProjectBaselines) -> Fingerprint:
-        """Return the marks of a project's baselines: as they were when they were pinned, else as they are.
+        """Return the marks of a project's baselines: those that `pin` recorded, else the current ones.
 
         Raises:
-            BaselineError: the folder of all baselines may not be looked into.
+            BaselineError: the folder of all baselines cannot be read.
         """
         if self._pinned is None:
             return _look(baselines)
@@ -148,7 +148,7 @@ class BaselineKeeper:
 
 
 def _look(baselines: ProjectBaselines) -> Fingerprint:
-    # A link is not followed: what it leads to is not a baseline.
+    # A link is not followed, because its target is not a baseline.
     try:
         is_link = baselines.root.is_symlink()
     except OSError as error:
@@ -158,7 +158,7 @@ def _look(baselines: ProjectBaselines) -> Fingerprint:
 
 
 class OutputExamination(Examination):
-    """One attempt of one project. With an acceptance the outputs become the baselines."""
+    """One attempt of one project. With an acceptance, the outputs become the baselines."""
 
     def __init__(self, keeper: BaselineKeeper, project: GoldenProjectConfig, changed: Sequence[str] = ()) -> None:
         self._project = project
@@ -181,7 +181,7 @@ class OutputExamination(Examination):
         self._is_incomplete = False
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:
-        """Find and compare the outputs of a run that ended as expected. Of one that failed, tell what differs first."""
+        """Find and compare the outputs of a run that ended as expected. If it failed, only find the output that differs first."""
         self.was_asked = True
         self._warnings.clear()
         ended_well = ran_as_expected(self._project, outcome)
@@ -214,10 +214,10 @@ class OutputExamination(Examination):
         return (*_shorten(found[:_MOST_FINDINGS]), *counted)
 
     def settle(self, result: GoldenProjectResult, *, is_last: bool = True) -> GoldenProjectResult:
-        """Accept what may be accepted, now that it is judged, and say what of the baselines is not used.
+        """Accept the outputs if that is allowed, and name the unused baselines.
 
-        If an output is missing or cannot be read, nothing of the attempt is accepted: such a run is incomplete. The
-        same applies if an output is refused and another attempt is left.
+        If an output is missing or cannot be read, nothing of the attempt is accepted, because such a run is incomplete. The
+        same applies if an output is refused and another attempt follows.
         """
         result = replace(result, unwatched=self.unwatched)
         if self._acceptance is None:
@@ -229,7 +229,7 @@ class OutputExamination(Examination):
             self._acceptance.discard()
 
     def receive(self, kept: WaitingFolder) -> None:
-        """Take the outputs that another machine kept of this attempt."""
+        """Take the outputs of this attempt that another machine kept."""
         run = kept.read(self._project.name)
         keeping = self._find_keeping()
         if run is not None and keeping is not None:
@@ -252,7 +252,7 @@ class OutputExamination(Examination):
         return replace(result, status=ResultStatus.FAILED, error_message=reasons[0].headline)
 
     def _find_keeping(self) -> OutputKeeping | None:
-        """Return what keeps the outputs for a person; None where there is no folder for them."""
+        """Return the object that keeps outputs for a person; None if there is no folder for them."""
         if self._keeping is None and self._describe_run is not None and self._state_folder is not None:
             # Few runs need it.
             from pytest_golden.compare.kept_outputs import OutputKeeping
@@ -261,7 +261,7 @@ class OutputExamination(Examination):
         return self._keeping
 
     def _keep(self, result: GoldenProjectResult, *, is_last: bool) -> GoldenProjectResult:
-        """Let the outputs of a red run wait for a person, and nothing after any other."""
+        """Keep the outputs of a red run for a person, and nothing after any other run."""
         if result.status is ResultStatus.FAILED and not is_last:
             if self._keeping is not None:
                 self._keeping.discard()
@@ -279,7 +279,7 @@ class OutputExamination(Examination):
     def _examine(
         self, exports: Exports | None, kept: Sequence[str], written: WrittenFiles, outcome: PipelineOutcome
     ) -> Iterator[OutputFinding]:
-        # What compares files takes as long to import as a small project to run.
+        # To import the comparison takes as long as to run a small project.
         from pytest_golden.compare.comparing import explain_unmatched
 
         declared = self._project.outputs
@@ -316,7 +316,7 @@ class OutputExamination(Examination):
         *,
         is_dropped: bool,
     ) -> Mismatch | None:
-        """Compare one file, and let it be accepted or wait; `matching` has its entries as the manifest has them."""
+        """Compare one file, and accept or keep it; `matching` has its entries as in the manifest."""
         from pytest_golden.compare.comparing import examine_file, explain_change, look_at
 
         mark, actual = look_at(file, written)
@@ -334,7 +334,7 @@ class OutputExamination(Examination):
     def _find_first_difference(
         self, exports: Exports | None, kept: Sequence[str], written: WrittenFiles
     ) -> tuple[OutputFinding, ...]:
-        """Return which of the outputs that a failed run has written differs first: often the cause of the failure."""
+        """Return the written output of a failed run that differs first: it is often the cause of the failure."""
         from pytest_golden.compare.comparing import examine_file
 
         written = settle_runs(self._project.outputs, written)[0]
@@ -354,7 +354,7 @@ class OutputExamination(Examination):
     def _look_for_noise(
         self, file: ExpectedFile, mismatch: Mismatch, written: WrittenFiles, outcome: PipelineOutcome
     ) -> Mismatch:
-        """Say below the first line of a difference that it looks like noise, where it does."""
+        """Add a line below the first one of a difference if it looks like noise."""
         from pytest_golden.compare.noise import KnownMovements, RunTime, explain_noise
 
         entries = [entry for entry in file.entries if entry.compare != EXISTS]
@@ -378,7 +378,7 @@ class OutputExamination(Examination):
         return replace(mismatch, message="\n".join((headline, noise, *rest)))
 
     def _tell_moved(self, found: Sequence[OutputFinding], written: WrittenFiles) -> Iterator[OutputFinding]:
-        """Yield the findings; a file that is missing says under which new path the same content is."""
+        """Yield the findings. If a missing file's content is at a new path, its finding names that path."""
         missing = [one for one in found if one.kind == ReasonKind.OUTPUT_MISSING and one.path]
         new = [one for one in found if one.kind == ReasonKind.BASELINE_MISSING and one.path]
         if not missing or not new or max(len(missing), len(new)) > _MOST_MOVED:
@@ -409,7 +409,7 @@ class OutputExamination(Examination):
                 yield replace(finding, message=f"{finding.message}\n{advice}")
 
     def _find_changed(self) -> tuple[str, ...]:
-        """Return the paths of the project's baselines that something has changed since the attempt began."""
+        """Return the paths of the project's baselines that changed since the attempt began."""
         looks = (self._before, _look(self._baselines))
         known, found = ({path: mark for path, mark in look.marks.items() if len(mark) != 1} for look in looks)
         return tuple(find_differences(Fingerprint(known), Fingerprint(found)))
@@ -430,10 +430,10 @@ class OutputExamination(Examination):
 def put_causes_first(
     found: Sequence[OutputFinding], exports: Exports | None, written: WrittenFiles
 ) -> tuple[OutputFinding, ...]:
-    """Put those outputs first among several that differ from which the others follow.
+    """Of several differing outputs, put those first that the others follow from.
 
-    The models of dbt are in the order of their graph, and one that is made of another that differs says so in place of its
-    own difference. Files are in the order in which they were written last.
+    dbt models have the order of their graph, and a model that depends on another differing one says so instead of showing its
+    own difference. Files have the order of their last write.
     """
     differing = {str(one.path): one for one in found if one.kind == ReasonKind.OUTPUT_DIFFERS}
     if len(differing) < _FEWEST_ORDERED:
@@ -471,7 +471,7 @@ def export_tables(
     changed: Sequence[str] = (),
     left_out: Sequence[str] = (),
 ) -> Exports | None:
-    """Read the tables that entries name in databases; None if there are none. The last two are as in `export_outputs`."""
+    """Read the tables that entries name in databases; None if there are none. The last two arguments are those of `export_outputs`."""
     if not any(output.is_of_tables for output in outputs):
         return None
     from pytest_golden.compare.tables.database_outputs import export_outputs
@@ -480,7 +480,7 @@ def export_tables(
 
 
 def _without_baselines(written: WrittenFiles, folder: Path) -> Sequence[str]:
-    """Return the written paths without those below the baselines' folder, which a pipeline may see and write in its view."""
+    """Return the written paths outside the baselines' folder, which a pipeline may see and write in its view."""
     if written.project_dir is None or not folder.is_relative_to(written.project_dir):
         return written.paths
     prefix = f"{folder.relative_to(written.project_dir).as_posix()}/"
@@ -488,9 +488,9 @@ def _without_baselines(written: WrittenFiles, folder: Path) -> Sequence[str]:
 
 
 def _shorten(found: tuple[OutputFinding, ...]) -> Iterator[OutputFinding]:
-    """Yield the first findings with their differences, and of the others only the sentence.
+    """Yield the first findings with their differences, and the others with only their sentence.
 
-    The rows of the first table are all kept, and a few of the others.
+    All rows of the first table are kept, and a few of the others.
     """
     left = _MOST_DIFFERENCES
     rows = None

@@ -1,4 +1,4 @@
-"""Makes a project ready to run: its view, private folders, environment, and the seal around it. Starts no pipeline."""
+"""Prepares a project to run: its view, private folders, environment, and the seal around it. Starts no pipeline."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MASK_BYTES = 1 << 20
 _STEPS_NAME = "golden-steps.jsonl"
 _MOUNT_TABLE = "/proc/self/mountinfo"
 
-#: The same everywhere, so that a pipeline that depends on one of them depends on nothing. 2020-01-01T00:00:00Z.
+#: The same everywhere, so that no pipeline depends on the machine's values. 2020-01-01T00:00:00Z.
 FIXED = {"TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "1577836800"}
 
 _MOST_NAMED = 3
@@ -46,11 +46,11 @@ _FOLDER_MARK = 2
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Everything that a launch of this project needs. `prefix` stands before every command line; empty without a seal.
+    """Everything that a launch of this project needs. `prefix` begins every command line; it is empty without a seal.
 
-    `filter` tells the kernel which system calls to refuse; `own_network` that it reaches the internet but not this machine.
-    `disk_before_bytes` is what `folder` held before the first command, told where there is a limit. With a `handover`
-    each command hands a socket of its network out before it starts. `hidden` are the folders of this machine that the
+    `filter` tells the kernel which system calls to refuse; `own_network` means that it reaches the internet but not this machine.
+    `disk_before_bytes` is the size of `folder` before the first command, if there is a limit. With a `handover`,
+    each command passes a socket of its network out before it starts. `hidden` are the folders of this machine that the
     seal hides, `left_out` the files of the project that the view does not show. `hint` is as in `RunnerCommand`.
     """
 
@@ -70,17 +70,17 @@ class Prepared:
 
     @property
     def is_sealed(self) -> bool:
-        """Tell whether namespaces stand around the pipeline."""
+        """Tell whether the pipeline runs in namespaces."""
         return bool(self.prefix)
 
     @property
     def own_loopback(self) -> bool:
-        """Tell whether its loopback is not this machine's."""
+        """Tell whether it has a loopback of its own instead of this machine's."""
         return self.is_sealed and (self.own_network or not self.project.config.network)
 
     @property
     def host_folder(self) -> str:
-        """Return the folder that the launching process starts in; the seal changes to the view's own."""
+        """Return the folder that the launching process starts in; the seal then changes to the view's."""
         return "/" if self.is_sealed else self.view.seen_at
 
     def path_inside(self) -> str:
@@ -88,7 +88,7 @@ class Prepared:
         return str(Path(self.view.seen_at) / self.project.file.relative_to(self.project.project_dir))
 
     def fill_in(self, argv: Sequence[str]) -> tuple[str, ...]:
-        """Put the pipeline's path in the place of `{path}`."""
+        """Replace `{path}` with the pipeline's path."""
         path = self.path_inside()
         return tuple(argument.replace("{path}", path) for argument in argv)
 
@@ -114,8 +114,8 @@ def prepare(
 ) -> Prepared:
     """Make the view, the private folders and the environment in an empty scratch folder.
 
-    `stand_ins` are contents that the view has in the place of the project's own files, by relative path. `resolver` is
-    the resolv.conf of a network of its own, if the project is launched in one. `tracked` are the only files that the view
+    `stand_ins` are contents that replace the project's own files in the view, by relative path. `resolver` is
+    the resolv.conf of the project's own network, or None. `tracked` are the only files that the view
     shows; None shows all.
 
     Raises:
@@ -161,7 +161,7 @@ def prepare(
 
 
 def _find_left_out(project: ResolvedProject, look: Fingerprint, shown: Fingerprint) -> tuple[str, ...]:
-    """List what a view does not show, but what is ours and the project's environment, which may be a link."""
+    """List what a view does not show, except our own files and the project's environment, which may be a link."""
     files = (path for path, mark in look.marks.items() if len(mark) > _FOLDER_MARK)
     known = {MANIFEST_NAME, os.path.basename(project.config.venv or MANIFEST_NAME)}
     ours = f"{BASELINES_FOLDER}/"
@@ -169,15 +169,15 @@ def _find_left_out(project: ResolvedProject, look: Fingerprint, shown: Fingerpri
 
 
 def list_hints(prepared: Prepared, words: str) -> tuple[str, ...]:
-    """Say what may be why a pipeline failed: an engine that is too old, or its view.
+    """Say why a pipeline may have failed: its engine is too old, or its view is the cause.
 
-    A view can be the cause by files that it has left out, and by what the pipeline's `words` say of an overlay.
+    The view can be the cause if it left files out, or if the pipeline's `words` include an error that overlays return.
     """
     return (*filter(None, [prepared.hint]), *_explain_view(prepared.left_out, words))
 
 
 def _explain_view(left_out: Sequence[str], words: str) -> tuple[str, ...]:
-    # What an overlay answers where it would have to take over another owner.
+    # The error of an overlay that would have to copy a file with another owner.
     if os.strerror(errno.EOVERFLOW) in words:
         return (
             "an overlay cannot change what belongs to another user or group: give these files and folders to your user and its first"
@@ -204,7 +204,7 @@ def _make_view(
     is_sealed: bool,
     shown: Fingerprint | None,
 ) -> View:
-    """Make the view; `shown` is what there is of the project in a view that does not show all."""
+    """Make the view; `shown` is the part of the project to show, or None for all of it."""
     source = None
     if shown is not None:
         source, fingerprint = folder / "tracked", shown
@@ -217,7 +217,7 @@ def _make_view(
 def _seal_in(
     seal: Seal, project: ResolvedProject, view: View, private: PrivateFolders, inner: Sequence[Mounted]
 ) -> tuple[tuple[str, ...], HiddenPlaces]:
-    """Return the start of a sealed command line, and what of this machine the seal hides."""
+    """Return the beginning of a sealed command line, and what the seal hides of this machine."""
     prefix = seal.arguments(
         private,
         view.mount_arguments(),
@@ -249,7 +249,7 @@ def _require_nothing_sealed(project: ResolvedProject) -> None:
 
 
 def _private_inside(private: PrivateFolders, seal: Seal | None) -> tuple[str, str, list[Mounted]]:
-    """Return HOME and TMPDIR as the pipeline sees them, and the mounts for those that lie outside the masks."""
+    """Return HOME and TMPDIR as the pipeline sees them, and the mounts for those outside the masks."""
     if seal is None:
         return str(private.home), str(private.temporary), []
     home = seal.home if seal.home in seal.masked else str(private.home)
@@ -276,7 +276,7 @@ def _masks(roots: Iterable[Path]) -> Iterator[Mounted]:
 
 
 def _withheld(project: ResolvedProject, fingerprint: Fingerprint) -> Iterator[Mounted]:
-    """Put `.git`, virtual environments and nested mounts back, read-only."""
+    """Mount `.git`, virtual environments and nested mounts again, read-only."""
     inside = [str(project.project_dir / relative) for relative in fingerprint.withheld]
     declared = {str(mount.path) for mount in project.mounts}
     with open(_MOUNT_TABLE, encoding="utf-8", errors="replace") as file:
@@ -310,13 +310,13 @@ def _copy_on_write(path: Path, folder: Path, *, overlay: bool) -> tuple[str, ...
 
 
 def _place_in_home(declared: str) -> Path:
-    """Return where in HOME a passed file goes: by its declared path, since that is where programs look for it."""
+    """Return where a passed file goes in HOME: its declared path, because programs look for it there."""
     path = Path(os.path.normpath(os.path.expanduser(declared)))
     return path.relative_to(Path.home()) if path.is_relative_to(Path.home()) else Path(path.name)
 
 
 def _pass_files(project: ResolvedProject, private: PrivateFolders, home: str, *, sealed: bool) -> Iterator[Mounted]:
-    """Put the passed files where they would be in HOME: read-only in a seal, as private copies without one."""
+    """Put the passed files where programs look for them in HOME: read-only in a seal, as private copies without one."""
     for declared, file in zip(project.config.pass_files, project.pass_files, strict=True):
         relative = _place_in_home(declared)
         if sealed:
@@ -349,7 +349,7 @@ def build_environment(
     steps_file: str,
     runner: Mapping[str, str],
 ) -> dict[str, str]:
-    """Build the environment of a pipeline; what the manifest sets wins over everything."""
+    """Build the environment of a pipeline; the manifest's variables override all others."""
     clean = {
         "PATH": build_path_variable(project, environ),
         "HOME": home,
@@ -371,7 +371,7 @@ def build_environment(
 
 
 def passed_variables(project: ResolvedProject, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that the manifest lets through, those of them that are set."""
+    """Return the variables that are set and that the manifest lets through."""
     return {name: environ[name] for name in project.config.pass_env if name in environ}
 
 

@@ -1,6 +1,6 @@
-"""What a manifest declares: frozen values that check their own fields. No file is read here.
+"""What a manifest declares: frozen values that check their own fields. Reads no files.
 
-Each field says what its key in the manifest may hold, and the text that editors and the documentation show.
+Each field defines which values its key in the manifest can have, and the text that editors and the documentation show.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 
-# A table in a database whose file is larger is kept as a profile, unless its entry says otherwise.
+# A database table with a larger file is kept as a profile, unless its entry says otherwise.
 _LARGEST_WHOLE_BYTES = 50_000_000
 _MOST_NAMED = 10
 
 
 def refuse_wrong_arguments(value_type: type[_Value]) -> type[_Value]:
-    """Make a dataclass raise `ValueError` for unknown and missing arguments too, as for every wrong value."""
+    """Make a dataclass raise `ValueError` for unknown and missing arguments too, as it does for every wrong value."""
     made: Any = value_type
     make = made.__init__
 
@@ -50,7 +50,7 @@ def refuse_wrong_arguments(value_type: type[_Value]) -> type[_Value]:
 
 
 def check_fields(value: object, table: kinds.Table) -> dict[str, Any]:
-    """Replace the fields of a new dataclass by what the checks of their keys return, and return these fields.
+    """Replace the fields of a new dataclass with what the checks of their keys return, and return these fields.
 
     Raises:
         WrongValueError: all mistakes of all fields.
@@ -68,7 +68,7 @@ def check_fields(value: object, table: kinds.Table) -> dict[str, Any]:
 @refuse_wrong_arguments
 @dataclass(frozen=True)
 class Mount(Shape):
-    """A folder or file outside project_dir that the pipeline needs, and what it may do there."""
+    """A folder or file outside project_dir that the pipeline needs, and whether it may write there."""
 
     path: str = field(
         metadata=as_key(TEXT, "A folder or file outside project_dir; relative to workspace_root, absolute, or with ~.")
@@ -89,7 +89,7 @@ MOUNT_KEYS = table_of(Mount)
 @refuse_wrong_arguments
 @dataclass(frozen=True)
 class Quarantine(Shape):
-    """Until that day, the day itself included, the result is reported and does not fail the gate."""
+    """Until this day (inclusive), the result is reported and does not fail the gate."""
 
     until: date = field(
         metadata=as_key(kinds.DAY, "The last day of the quarantine; afterwards the project fails the gate again.")
@@ -106,7 +106,7 @@ QUARANTINE_KEYS = table_of(Quarantine)
 @refuse_wrong_arguments
 @dataclass(frozen=True)
 class RetiredProject(Shape):
-    """A golden project that was taken out on purpose."""
+    """A golden project that was removed on purpose."""
 
     name: str = field(metadata=as_key(kinds.NAME, "The name of a golden project that is no longer declared."))
     reason: str = field(metadata=as_key(TEXT, "Why it is gone."))
@@ -136,7 +136,7 @@ NEWEST_KEYS = table_of(Newest)
 @refuse_wrong_arguments
 @dataclass(frozen=True)
 class TextRules(Shape):
-    """What a text must hold, and what it must not. The texts are searched as they are, and not as patterns."""
+    """Texts that a file must contain, and texts that it must not contain. They are plain texts, not patterns."""
 
     contains: tuple[str, ...] = declared((), list_of(TEXT, one_alone=True), "Texts that must be in it.")
     not_contains: tuple[str, ...] = declared((), list_of(TEXT, one_alone=True), "Texts that must not be in it.")
@@ -151,10 +151,10 @@ TEXT_RULE_KEYS = table_of(TextRules, needs_one_of=("contains", "not_contains"))
 @refuse_wrong_arguments
 @dataclass(frozen=True)
 class DeclaredOutput(Shape):
-    """Files or tables that a pipeline must write and how they are compared with their baselines.
+    """Files or tables that a pipeline must write, and how they are compared with their baselines.
 
-    `path` is a glob below project_dir; with `table` or `tables` it names database files and what of them counts. `database` and
-    `dbt` name tables in its place. `compare` None goes by the suffix of each file that is found.
+    `path` is a glob below project_dir. With `table` or `tables`, it names database files, and the tables in them that count. `database` and
+    `dbt` name tables instead. If `compare` is None, the suffix of each file decides.
     """
 
     path: str = declared(
@@ -273,17 +273,17 @@ class DeclaredOutput(Shape):
 
     @property
     def is_tolerant(self) -> bool:
-        """Tell whether numbers may differ by something."""
+        """Tell whether numbers may differ within a tolerance."""
         return self.absolute_tolerance > 0 or self.relative_tolerance > 0
 
     @property
     def largest_whole_bytes(self) -> int:
-        """Return the size, in bytes of its Parquet file, up to which a table in a database is kept with all its rows."""
+        """Return the size (in bytes of the Parquet file) up to which a database table is kept with all its rows."""
         return _LARGEST_WHOLE_BYTES if self.profile_above is None else self.profile_above
 
     @property
     def shown(self) -> str:
-        """Return what messages call it: the pattern of its files, or the tables and where they are."""
+        """Return its name in messages: the pattern of its files, or the tables and their database."""
         if not self.is_of_tables:
             return self.path
         named = ", ".join((self.table,) if self.table else self.tables or self.dbt)
@@ -299,7 +299,7 @@ class GoldenProjectConfig(Shape):
     """One golden project: the manifest's keys under their own names.
 
     `path` and the other paths are kept as declared, relative to the workspace root or absolute (`is_absolute_path`).
-    `timeout` and `cpu_limit` are seconds, `memory_limit` and `disk_limit` are bytes; all take the manifest's texts as well.
+    `timeout` and `cpu_limit` are seconds, `memory_limit` and `disk_limit` are bytes; all of them also accept the manifest's texts.
     `steps` is the text `auto` or the names of step readers.
     """
 
@@ -457,12 +457,12 @@ class GoldenProjectConfig(Shape):
 
     @property
     def display_title(self) -> str:
-        """The title for people, the name where none is declared."""
+        """The title for people; the name if no title is declared."""
         return self.title or self.name
 
     @property
     def expected(self) -> ExpectedOutcome:
-        """The expected outcome, taken apart."""
+        """The expected outcome, parsed."""
         return ExpectedOutcome.parse(self.expected_outcome)
 
 
@@ -473,8 +473,8 @@ PROJECT_KEYS = table_of(GoldenProjectConfig, optional="name")
 class Manifest(Shape):
     """All golden projects in the order of their declaration.
 
-    `workspace_root` is absolute and need not exist. `path` is the file, None for an inline form or a text from
-    elsewhere. `lines` gives the line in which each project's declaration begins, counted from 1.
+    `workspace_root` is absolute and may be missing on disk. `path` is the file, or None for the inline form and for text from
+    elsewhere. `lines` maps each project to the line where its declaration begins, counted from 1.
     """
 
     projects: tuple[GoldenProjectConfig, ...] = field(metadata=form(key="golden_projects"))
@@ -509,7 +509,7 @@ class Manifest(Shape):
         raise SettingsError(f"no golden project is called {show(name)} in {self.path}; {hint}")
 
     def list_passed(self) -> frozenset[str]:
-        """Return the names of all variables that projects are passed."""
+        """Return the names of all environment variables that projects receive."""
         return frozenset(name for project in self.projects for name in project.pass_env)
 
 
@@ -519,7 +519,7 @@ DEFAULT_KEYS = PROJECT_KEYS.without(
 
 
 def _unread(schema: Mapping[str, Any]) -> kinds.Kind:
-    """Make the kind of a block that `reader.py` checks part by part, so that one mistake hides no other."""
+    """Make the kind of a block whose parts `reader.py` checks one by one, so that one mistake does not hide another."""
     return kinds.Kind(lambda value: value, {"anyOf": [dict(schema), {"type": "null"}]})
 
 
@@ -557,7 +557,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def manifest_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of `golden_projects.yaml`.
 
-    It says what one key may hold. Only `load_manifest` finds conflicts between keys or projects and broken regular
+    It describes the values of single keys. Only `load_manifest` finds conflicts between keys or projects and broken regular
     expressions. Each call returns a new value.
     """
     return {
@@ -569,19 +569,19 @@ def manifest_schema() -> dict[str, Any]:
 
 
 def is_absolute_path(text: str) -> bool:
-    """Tell whether a declared path is absolute; one with a drive letter is, also where there are no drives."""
+    """Tell whether a declared path is absolute. A path with a drive letter is, on every system."""
     return PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
 
 
 def slug(text: str) -> str:
-    """Make a name of any text; empty when no letter or digit is left."""
+    """Make a name from any text; empty if it has no letter or digit."""
     plain = unicodedata.normalize("NFKD", text)
     plain = "".join(character for character in plain if not unicodedata.combining(character))
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", plain).strip("_.-")[: kinds.LONGEST_NAME]
 
 
 def stem_name(path: str) -> str:
-    """Return the name that a project has by its path: the stem, as a slug where it is no name."""
+    """Return a project's default name: the stem of its path, as a slug if it is not a valid name."""
     stem = PureWindowsPath(path).stem
     return stem[: kinds.LONGEST_NAME] if re.fullmatch(kinds.NAME_FORM, stem) else slug(stem)
 

@@ -1,4 +1,4 @@
-"""The result of one golden project: its status, its reasons, and what became of its outputs. Values only."""
+"""The result of one golden project: its status, its reasons, and what happened to its outputs. Values only."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ReasonKind(StrEnum):
     UNCHANGED = "unchanged"
 
 
-#: What keeps a pipeline from running, or its run from being judged, and says nothing about the project itself.
+#: Reasons that prevented a run or its judgement, and say nothing about the project itself.
 MACHINE_KINDS = frozenset(
     {
         ReasonKind.SANDBOX_UNAVAILABLE,
@@ -85,7 +85,7 @@ MACHINE_KINDS = frozenset(
         ReasonKind.HARNESS,
     }
 )
-#: What keeps a pipeline from being started at all.
+#: Reasons that prevented the start of a pipeline.
 START_KINDS = frozenset(
     {
         ReasonKind.PATH_NOT_FOUND,
@@ -94,7 +94,7 @@ START_KINDS = frozenset(
         ReasonKind.RUNNER_UNKNOWN,
     }
 )
-#: What the comparison of outputs finds; a readable difference may follow the first line of such a message.
+#: Reasons that the comparison of outputs finds. A readable difference may follow the first line of their messages.
 OUTPUT_KINDS = frozenset(
     {
         ReasonKind.BASELINE_MISSING,
@@ -111,9 +111,9 @@ LACKING_KINDS = frozenset({ReasonKind.OUTPUT_MISSING, ReasonKind.OUTPUT_UNREADAB
 
 @dataclass(frozen=True, slots=True)
 class Reason(Shape):
-    """One reason against a pass. `kind` is a `ReasonKind` or a plugged-in judge's own word.
+    """One reason against a pass. `kind` is a `ReasonKind` or the own word of a plugged-in judge.
 
-    `table` is what differs between a table and its baseline, as values.
+    `table` is the difference between a table and its baseline, as values.
     """
 
     kind: str
@@ -132,12 +132,12 @@ class Reason(Shape):
 
     @property
     def difference(self) -> str:
-        """What an output's message shows below its first line; empty where there is no baseline to differ from."""
+        """The lines of an output's message below the first one; empty if there is no baseline."""
         return "" if self.kind == ReasonKind.BASELINE_MISSING else self.message[len(self.headline) :].strip("\n")
 
 
 class OutputChange(StrEnum):
-    """What became of one baseline when the present outputs were accepted."""
+    """What happened to one baseline when outputs were accepted."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -150,8 +150,8 @@ class OutputChange(StrEnum):
 class AcceptedOutput(Shape):
     """One output, or one baseline that was removed.
 
-    `message` says what changed, or why it was refused. `allowed` says where the secret is, and why `allow_secret`
-    allows it; None if there is none.
+    `message` says what changed, or why the output was refused. `allowed` says where the secret is, and why `allow_secret`
+    allows it; None if there is no secret.
     """
 
     path: str
@@ -169,14 +169,14 @@ class AcceptedOutput(Shape):
 class GoldenProjectResult(Shape):
     """The judgement on one golden project, already redacted.
 
-    `exit_code` is None when nothing ran. `attempts` counts executions. `is_flaky` tells a pass after a failed attempt.
-    `regression_kind` is `new` or `known` where a base was compared. `quarantined` holds the quarantine's reason while
-    it lasts: the result is reported and does not fail the gate. `trajectory` is the trajectory as plain values but for
-    its `steps`, which stand beside it; `known` is what earlier runs have taught about this failure. `accepted` is None
-    unless this run was accepted as the new baseline, of its outputs and of its duration; it may be empty then.
-    `narrowed_to` are the changed files if only what comes after them was run, `left_out` the outputs that nobody looked at then.
-    `unwatched` are the first tables that it made and no output names, as `wh.duckdb/main.orders`.
-    `output_colours` are the lines of `output_summary` that were printed in colours, by what they are without.
+    `exit_code` is None if nothing ran. `attempts` counts executions. `is_flaky` means a pass after a failed attempt.
+    `regression_kind` is `new` or `known` if a base was compared. `quarantined` holds the quarantine's reason while
+    it lasts: the result is reported and does not fail the gate. `trajectory` is the trajectory as plain values, except
+    its `steps`, which are a separate field; `known` is what earlier runs taught about this failure. `accepted` is None
+    unless this run's outputs and duration were accepted as the new baseline; it can be empty then.
+    `narrowed_to` are the changed files if only the part that depends on them ran, `left_out` the outputs that were not compared then.
+    `unwatched` are the first tables that it made and that no output names, as `wh.duckdb/main.orders`.
+    `output_colours` maps lines of `output_summary`, without colours, to their coloured form.
     """
 
     name: str
@@ -239,7 +239,7 @@ class GoldenProjectResult(Shape):
     @property
     @in_form()
     def trajectory_id(self) -> str | None:
-        """The id of its trajectory; None when it left none."""
+        """The id of its trajectory; None if there is none."""
         return None if self.trajectory is None else str(self.trajectory["id"])
 
     @property
@@ -254,7 +254,7 @@ class GoldenProjectResult(Shape):
 
     @property
     def is_narrowed(self) -> bool:
-        """Tell whether only a part of the project was run, since nothing that the rest depends on has changed."""
+        """Tell whether only a part of the project ran, because nothing that the rest depends on has changed."""
         return bool(self.narrowed_to)
 
     @property
@@ -287,10 +287,10 @@ def result_without_run(
 
 
 def error_result(project: GoldenProjectConfig, kind: ReasonKind, message: str) -> GoldenProjectResult:
-    """Return the ERROR result of a project whose run left none, such as one whose worker crashed."""
+    """Return the ERROR result of a project whose run left none, for example because its worker crashed."""
     return result_without_run(project, ResultStatus.ERROR, Reason(kind, message), attempts=1)
 
 
 def was_interrupted(reasons: Any) -> bool:
-    """Tell by the stored reasons of a result whether it was stopped before its end; ignore what is not a reason."""
+    """Tell from a result's stored reasons whether it was stopped before its end; ignore invalid reasons."""
     return any(isinstance(reason, dict) and reason.get("kind") == ReasonKind.INTERRUPTED for reason in reasons or ())
