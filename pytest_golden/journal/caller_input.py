@@ -1,4 +1,4 @@
-"""Check what callers give the journal, and make it storable: without secrets, frozen, in forms that databases take."""
+"""Check what callers give the journal, and make it storable: without secrets, frozen, in forms that databases accept."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pytest_golden.values.json_form import FrozenDict, json_form, list_scalars
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Redacting and indexing more would block all writers.
+# To redact and index more would block all writers.
 _MOST_CHARACTERS = 1 << 20
-# PostgreSQL's indexes take 2,704 bytes a row: two names and the keys of a hint, or a source and its external id.
+# A row of PostgreSQL's indexes has up to 2,704 bytes: two names and the keys of a hint, or a source and its external id.
 _LONGEST_NAME_BYTES = 800
 _LONGEST_EXTERNAL_ID_BYTES = 1500
 # SQLite's own integers end at 2^63 - 1.
@@ -25,10 +25,10 @@ _MOST_ASKED = 1_000_000
 
 
 def clean_text(field: str, text: object) -> str:
-    """Return a text as it is kept.
+    """Return a text as it is stored.
 
     Raises:
-        ValueError: it is blank, no text, too long, or holds a NUL character; the message names the field.
+        ValueError: it is blank, not a string, too long, or holds a NUL character; the message names the field.
     """
     checked = check_text(field, text)
     _check_content(field, checked)
@@ -36,10 +36,10 @@ def clean_text(field: str, text: object) -> str:
 
 
 def clean_name(field: str, text: object, *, most_bytes: int = _LONGEST_NAME_BYTES) -> str:
-    """Return a name unchanged: it is looked up later, and redacting a part of it could make two names equal.
+    """Return a name unchanged. It is looked up later, and redaction of a part could make two names equal.
 
     Raises:
-        ValueError: it is blank, no text, too long, or holds a NUL character or half a character; the message names the field.
+        ValueError: it is blank, not a string, too long, or holds a NUL character or a lone surrogate; the message names the field.
     """
     checked = check_text(field, text)
     _check_content(field, checked)
@@ -52,40 +52,40 @@ def clean_name(field: str, text: object, *, most_bytes: int = _LONGEST_NAME_BYTE
 
 
 def clean_optional(field: str, name: str | None) -> str | None:
-    """Return a name as `clean_name` does, None as it is."""
+    """Return a name as `clean_name` does, or None for None."""
     return None if name is None else clean_name(field, name)
 
 
 def clean_external_id(field: str, name: str | None) -> str | None:
-    """Return a sender's id of its news as `clean_optional` does; it may be longer."""
+    """Return a sender's id of its signal as `clean_optional` does; it may be longer."""
     return None if name is None else clean_name(field, name, most_bytes=_LONGEST_EXTERNAL_ID_BYTES)
 
 
 def clean_notes(field: str, text: object) -> str | None:
-    """Return notes as they are kept, None for blank ones; raise as `clean_text` does."""
+    """Return notes as they are stored, None for blank ones. Raises the errors of `clean_text`."""
     if text is None or (isinstance(text, str) and not text.strip()):
         return None
     return clean_text(field, text)
 
 
 def clean_json(field: str, value: Any) -> Any:
-    """Return any value as it is kept: JSON content, deeply frozen.
+    """Return any value as it is stored: JSON content, deeply frozen.
 
     Raises:
-        ValueError: a text in it holds a NUL character, or all of them are too long; the message names the field.
+        ValueError: a text in it holds a NUL character, or all texts together are too long; the message names the field.
     """
     plain = json_form(value)
     if not _check_content(field, plain):
-        # Hints and news are compared with stored ones, so both must hold the same escapes.
+        # Hints and signals are compared with stored ones, so both must have the same escapes.
         plain = json.loads(storable_json(json.dumps(plain)))
     return freeze(field, redact(plain))
 
 
 def clean_data(field: str, value: Any) -> Any:
-    """Return a mapping as it is kept, empty for None.
+    """Return a mapping as it is stored; empty for None.
 
     Raises:
-        ValueError: it is something else, or `clean_json` refuses it; the message names the field.
+        ValueError: it is not a mapping, or `clean_json` refuses it; the message names the field.
     """
     if value is None:
         return FrozenDict()
@@ -93,19 +93,19 @@ def clean_data(field: str, value: Any) -> Any:
 
 
 def clean_actions(actions: Iterable[Any]) -> tuple[Any, ...]:
-    """Return actions as they are kept.
+    """Return actions as they are stored.
 
     Raises:
-        ValueError: they are no list, or `clean_json` refuses them.
+        ValueError: they are not a list, or `clean_json` refuses them.
     """
     return tuple(clean_json("actions", list_items("actions", actions)))
 
 
 def check_limit(limit: int) -> int:
-    """Return a limit as databases take it.
+    """Return a limit that databases accept.
 
     Raises:
-        ValueError: it is no whole number, or below 1.
+        ValueError: it is not an integer, or is below 1.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ValueError(f"limit must be a whole number from 1 up, not {show(limit)}")

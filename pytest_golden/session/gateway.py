@@ -1,4 +1,4 @@
-"""What this session executes with: the gateway, asked for once through the hook, our own answer to it, and the baselines."""
+"""What this session executes with: the gateway, requested once through the hook, our own implementation of it, and the baselines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _GROWING_REPORTS = ("log_file", "report_log", "allure_report_dir")
 
 
 class SessionGateway:
-    """Gives the session's gateway, made at first use so that a session that only collects pays nothing."""
+    """Gives the session's gateway. It is made at first use, so a session that only collects pays nothing."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -44,7 +44,7 @@ class SessionGateway:
         """Return the gateway.
 
         Raises:
-            GatewayError: a plugged-in one cannot execute anything.
+            GatewayError: a plugged-in gateway cannot execute anything.
         """
         if self._gateway is None:
             with loading():
@@ -57,18 +57,18 @@ class SessionGateway:
         return self._gateway
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call what a gateway may have beside `run_pipeline`; None when it has not."""
+        """Call an optional method of the gateway; return None if it has no such method."""
         method = getattr(self.get(), name, None)
         return method(*arguments) if callable(method) else None
 
     def pytest_unconfigure(self) -> None:
-        """Let the gateway remove its scratch."""
+        """Let the gateway remove its scratch folder."""
         if self._gateway is not None:
             self.call("close")
 
 
 class GoldenSession(NamedTuple):
-    """What the parts of a session are made from. `shard` is the part that it runs of what is declared; None means all."""
+    """What the parts of a session are made from. `shard` is the part of the declared projects that it runs; None means all."""
 
     config: pytest.Config
     settings: GoldenSettings
@@ -83,29 +83,29 @@ class GoldenSession(NamedTuple):
         return self.declared.manifest.workspace_root
 
     def make_hider(self) -> SecretHider:
-        """Return what hides secrets: the output of one project may hold a secret of another."""
+        """Return the function that hides secrets: the output of one project may hold a secret of another."""
         from pytest_golden.gate.events import SecretHider
 
         return SecretHider(partial(self.gateway.call, "redact"), self.declared.projects.values())
 
     def note_present_step(self) -> None:
-        """Note the step that the project of this process has reached, if its gateway says so."""
+        """Record the current step of this process's project, if its gateway reports it."""
         name = self.board.find_own()
         if name is None:
             return
         step = self.gateway.call("present_step")
-        # Meanwhile another one may have begun, whose step it is.
+        # Another project may have begun since, and the step may be its.
         if step is not None and self.board.find_own() == name:
             self.board.note_step(name, str(step))
 
     def note_elsewhere(self) -> None:
-        """Note what other machines run beside the project of this process, if its gateway says so."""
+        """Record what other machines run beside this process's project, if its gateway reports it."""
         has_own = self.board.find_own() is not None
         self.board.note_elsewhere((self.gateway.call("list_elsewhere") or {}) if has_own else {})
 
 
 class OwnGateway:
-    """Our implementation of `pytest_golden_gateway`, which the other hooks reach into."""
+    """Our implementation of `pytest_golden_gateway`, which the other hooks use too."""
 
     def __init__(self, session: GoldenSession, earlier: EarlierRuns) -> None:
         self._session = session
@@ -113,7 +113,7 @@ class OwnGateway:
 
     @pytest.hookimpl(trylast=True)
     def pytest_golden_gateway(self, config: pytest.Config) -> Gateway:
-        """Return the gateway of the chosen view."""
+        """Return the gateway with the chosen view."""
         # An xdist worker that runs only ordinary tests never needs these.
         from pytest_golden.compare.baselines import find_baselines_folder
         from pytest_golden.gate import state_folder as folders
@@ -122,7 +122,7 @@ class OwnGateway:
 
         hook, root, settings = config.hook, self._session.root, self._session.settings
         state_folder = folders.prepare_state_folder(root)
-        # What is accepted is written by the gate itself, while other projects may be running.
+        # The gate itself writes accepted outputs, while other projects may be running.
         accepted = [find_baselines_folder(self._session.declared.manifest_path, root)] if settings.update else []
         written = folders.list_store_files(folders.find_store_place(settings.store, state_folder))
         reads = None
@@ -142,14 +142,14 @@ class OwnGateway:
             keep_if=choose_keeping(settings.keep, lambda: self._earlier.slowdowns),
             unwatched=accepted,
             growing=_list_growing_reports(config, root),
-            # A folder that stands in for `.golden` may lie where pipelines can see it.
+            # A folder that replaces `.golden` may be where pipelines can see it.
             hidden=(*written, *([state_folder] if state_folder.name != STATE_FOLDER else [])),
             reads=reads,
         )
 
 
 def _list_judged(settings: GoldenSettings) -> list[Path]:
-    """Return the checkout that is judged from outside: its projects may read what lies beside the workspace."""
+    """Return the checkout that is judged from outside: its projects may read files beside the workspace."""
     if settings.workspace is None:
         return []
     from pytest_golden.gateway.git import find_top
@@ -159,7 +159,7 @@ def _list_judged(settings: GoldenSettings) -> list[Path]:
 
 
 def _list_growing_reports(config: pytest.Config, root: Path) -> Iterator[Path]:
-    """List what pytest, its plug-ins and coverage.py write while the session runs, where it lies below the workspace root."""
+    """List the files below the workspace root that pytest, its plug-ins and coverage.py write while the session runs."""
     named = [config.getoption(name, None) for name in _GROWING_REPORTS]
     if "coverage" in sys.modules:
         from pytest_golden.gateway.line_coverage import find_measuring
@@ -174,7 +174,7 @@ def _list_growing_reports(config: pytest.Config, root: Path) -> Iterator[Path]:
 
 
 def find_command(config: pytest.Config, project: GoldenProjectConfig) -> RunnerCommand | None:
-    """Ask the hook what starts a project's pipeline; None if no plug-in says so."""
+    """Ask the hook which command starts a project's pipeline; None if no plug-in knows one."""
     found: RunnerCommand | None = config.hook.pytest_golden_runner(project=project)
     return found
 
@@ -188,7 +188,7 @@ def _flatten(answers: Iterable[Any]) -> Iterable[Any]:
 
 
 def keep_baselines(session: GoldenSession, folder: Path) -> BaselineKeeper:
-    """Return what compares the outputs of this session's projects, and accepts them with `--golden-update`.
+    """Return the object that compares the outputs of this session's projects, and accepts them with `--golden-update`.
 
     `folder` is the person's current folder.
     """
@@ -200,7 +200,7 @@ def keep_baselines(session: GoldenSession, folder: Path) -> BaselineKeeper:
     settings, manifest = session.settings, session.declared.manifest_path
     kept_in = find_baselines_folder(manifest, session.root)
     if manifest is None:
-        # The inline form declares no outputs: nothing is said about them.
+        # The inline form declares no outputs, so nothing is reported about them.
         return BaselineKeeper(kept_in, accepts=settings.update)
     command = accept_command(manifest, folder, os.environ)
     state_folder = find_state_folder(session.root)

@@ -1,4 +1,4 @@
-"""Cells and names of a table as they may be shown: without secrets, then cut, in one line."""
+"""Cells and names of a table in the form that may be shown: without secrets, then shortened, in one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_golden.compare.showing import Redact
 
 LONGEST_VALUE = 48
-# Cells come cut, and a cut can make a secret unrecognizable: what is behind this is for redaction alone.
+# A shortened secret may not be recognized, so cells come with more characters than are shown, for redaction only.
 _LOOKED_AT = 2000
 _LONGEST_NAME = 200
 _SAMPLE = "7341902856"
@@ -23,12 +23,12 @@ _SAMPLE = "7341902856"
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Takes what is secret out of values; the name of a value's column can tell that it is a secret."""
+    """Removes secrets from values; the name of a column can mark its values as secret."""
 
     redact: Redact
 
     def hide(self, name: str, value: str | None) -> str | None:
-        """Return what may be shown of a value, before it is cut."""
+        """Return a value without secrets, before it is shortened."""
         if value is None:
             return None
         named = json.dumps({name: value}, ensure_ascii=False)
@@ -46,20 +46,20 @@ class Cells:
         return self.hide(name, _SAMPLE) != _SAMPLE
 
     def hide_all(self, names: Sequence[str], values: Sequence[str | None]) -> tuple[str | None, ...]:
-        """Return what may be shown of a row's values."""
+        """Return a row's values without secrets."""
         return tuple(self.hide(name, value) for name, value in zip(names, values, strict=True))
 
     def name(self, name: str) -> str:
-        """Return what may be kept of a column's name."""
+        """Return a column's name as it may be kept."""
         return cut(_encodable(self.redact(name)), _LONGEST_NAME)
 
     def cut(self, name: str, value: str | None, longest: int) -> str | None:
-        """Return what may be kept of a value, cut at its end."""
+        """Return a value as it may be kept, shortened at its end."""
         hidden = self.hide(name, value)
         return None if hidden is None else cut(_encodable(hidden), longest)
 
     def pair(self, name: str, before: str | None, after: str | None, longest: int) -> tuple[str | None, str | None]:
-        """Return what may be kept of two values, cut so that the first difference between them is kept."""
+        """Return two values as they may be kept, shortened so that their first difference is kept."""
         was, now = self.hide(name, before), self.hide(name, after)
         if was is None or now is None:
             return self.cut(name, before, longest), self.cut(name, after, longest)
@@ -67,11 +67,11 @@ class Cells:
         return one, other
 
     def place(self, names: Sequence[str], values: Sequence[str | None]) -> tuple[str | None, ...]:
-        """Return what may be kept of the values that a row is found by."""
+        """Return the values that identify a row, as they may be kept."""
         return tuple(self.cut(name, value, 2 * LONGEST_VALUE) for name, value in zip(names, values, strict=True))
 
     def show(self, name: str, value: str | None) -> str:
-        """Write one value within a sentence."""
+        """Write one value as part of a sentence."""
         return show_value(self.hide(name, value))
 
 
@@ -80,18 +80,18 @@ def _encodable(text: str) -> str:
 
 
 def show_value(value: str | None) -> str:
-    """Write a value in one line: NULL, or a text that is cut."""
+    """Write a value in one line: NULL, or a shortened text."""
     return "NULL" if value is None else cut(quote_text(value), LONGEST_VALUE)
 
 
 def quote_text(text: str) -> str:
-    """Quote a text that would else be overlooked or taken for NULL."""
+    """Quote a text that could otherwise be overlooked or read as NULL."""
     shown = show(text)
     return f"'{shown}'" if not text or text != text.strip() or text == "NULL" else shown
 
 
 def side_by_side(before: str | None, after: str | None) -> tuple[str, str]:
-    """Write two values so that what is different between them can be seen."""
+    """Write two values so that their difference can be seen."""
     if before is None or after is None:
         return show_value(before), show_value(after)
     was, now = cut_pair(before, after, LONGEST_VALUE)

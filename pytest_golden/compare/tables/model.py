@@ -1,4 +1,4 @@
-"""A table as it is compared, and what was found between two of them. Values only."""
+"""A table as it is compared, and the differences between two tables. Values only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How a table's file is written."""
+    """The file format of a table."""
 
     DELIMITED = "delimited"
     JSON_LINES = "JSON Lines"
@@ -24,7 +24,7 @@ class Format(StrEnum):
 
 
 class Values(StrEnum):
-    """What the values of a column are to DuckDB: a delimited file's texts, JSON as text, or values of a type."""
+    """How DuckDB sees a column's values: texts of a delimited file, JSON as text, or typed values."""
 
     TEXT = "text"
     JSON = "json"
@@ -33,9 +33,9 @@ class Values(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: `label` is its name, told apart where it stands twice; `place` counts from 0.
+    """One column: `label` is its name, made unique if the name occurs twice; `place` counts from 0.
 
-    `type` is DuckDB's own where the values are typed.
+    If the values are typed, `type` is DuckDB's type.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One side of a comparison. `source` is SQL for its rows, in columns that are to be called c0, c1 and so on."""
+    """One side of a comparison. `source` is SQL for its rows; the caller names its columns c0, c1 and so on."""
 
     side: Side
     format: Format
@@ -57,13 +57,13 @@ class Table:
     delimiter: str | None = None
 
     def scan(self, alias: str) -> str:
-        """Return the SQL that stands behind FROM, under another name."""
+        """Return SQL for a FROM clause, under another name."""
         return f"{self.source} AS {alias}({', '.join(f'c{column.place}' for column in self.columns)})"
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A column of the output (`x`) and the one of the baseline (`y`) that it is compared with, as SQL names them."""
+    """A column of the output (`x`) and the baseline's column (`y`) that it is compared with, as SQL names them."""
 
     label: str
     x: str
@@ -73,7 +73,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class DifferingRow:
-    """One row of both sides: where it is, and by column the baseline's value and the output's, as text."""
+    """One row of both sides: what identifies it, and by column the baseline's value and the output's, as text."""
 
     place: tuple[str | None, ...]
     values: tuple[tuple[str, str | None, str | None], ...]
@@ -81,11 +81,11 @@ class DifferingRow:
 
 @dataclass(frozen=True, slots=True)
 class RowDifferences:
-    """What differs between the rows of two tables.
+    """The differences between the rows of two tables.
 
-    `places` names what a row is found by: the key's columns, or `row`. `by_column` counts the rows by column that differ.
-    The samples are few; rows that only one side has are told by their places, `only_` counts are of rows.
-    `at_least` tells that more rows may differ: those of a wide table are counted for some columns at a time.
+    `places` names what identifies a row: the key's columns, or `row`. `by_column` counts the differing rows by column.
+    The samples are few. Rows that only one side has are identified by their places; `only_` fields count rows.
+    `at_least` means that more rows may differ: the rows of a wide table are counted for some columns at a time.
     """
 
     places: tuple[str, ...]
@@ -105,7 +105,7 @@ class RowDifferences:
 
 
 class RulesBrokenError(GoldenError):
-    """The output breaks rules on its values, each told in one sentence."""
+    """The output breaks rules on its values; each broken rule is one sentence."""
 
     def __init__(self, broken: Sequence[str]) -> None:
         self.broken = tuple(broken)
@@ -113,7 +113,7 @@ class RulesBrokenError(GoldenError):
 
 
 class TablesDifferError(GoldenError):
-    """The output does not hold: the message goes on after the file's name, `details` follow in lines of their own."""
+    """The output differs. The message continues a sentence that begins with the file's name; `details` are the following lines."""
 
     def __init__(self, message: str, details: tuple[str, ...] = (), difference: TableDifference | None = None) -> None:
         self.details = details
@@ -122,7 +122,7 @@ class TablesDifferError(GoldenError):
 
 
 class KeyRepeatedError(GoldenError):
-    """A key stands more than once: `repeated` are some of its values, each with how often; `names` are those of its columns."""
+    """A key value occurs more than once: `repeated` are some of the values with their counts, `names` the names of the key's columns."""
 
     def __init__(self, side: Side, names: tuple[str, ...], repeated: tuple[tuple[Any, ...], ...]) -> None:
         self.side = side
