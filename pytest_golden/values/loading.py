@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # What all files are, also those of gzip. The check of `io.IOBase` itself takes five times as long.
 _FILE: type[Any] = io.IOBase.__base__ or io.IOBase
+# Python 3.12 itself sets some objects aside when it starts.
+_FROZEN_AT_START = gc.get_freeze_count()
 
 
 @contextmanager
@@ -35,7 +37,7 @@ def set_aside() -> None:
     Each of the full collections that pytest makes at its end would take 45 ms more, and Python's own exit 200 ms.
     https://docs.python.org/3/library/gc.html#gc.freeze
     """
-    if not gc.get_freeze_count():
+    if gc.get_freeze_count() == _FROZEN_AT_START:
         gc.freeze()
         atexit.register(_flush_files)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_golden.gateway.runners.choice import list_runners
-from tests.engines.examples import EXAMPLES, KEDRO, SNAKEMAKE, SQLMESH, Example
+from tests.engines.examples import DAGSTER, EXAMPLES, KEDRO, SNAKEMAKE, SQLMESH, Example
 from tests.repository import Repository
 
 if TYPE_CHECKING:
@@ -226,6 +226,63 @@ def register_pipelines():
     shop.write("src/shop/other.py", f"{files['src/shop/other.py']}        open('note.txt', 'w')\n")
     shop.repository.commit("note")
     assert shop.change("data/orders.txt", "1\n") == whole
+
+
+@pytest.mark.skipif(DAGSTER not in INSTALLED, reason="only assets of Dagster are materialized in part")
+def test_dagster_materializes_only_what_comes_after_changed_files_and_what_writes_files(tmp_path: Path) -> None:
+    definitions = """
+from dagster import Definitions, load_assets_from_modules
+from dagster_duckdb_pandas import DuckDBPandasIOManager
+
+from . import orders, report
+from .prices import rates
+
+manager = DuckDBPandasIOManager(database="shop.duckdb", schema="main")
+defs = Definitions(assets=[*load_assets_from_modules([orders, report]), rates], resources={"io_manager": manager})
+"""
+    head = "import pandas\nfrom dagster import asset\n"
+    files = {
+        "etl/__init__.py": "",
+        "etl/definitions.py": definitions,
+        "etl/words.py": "def strip(text):\n    return text.strip()\n",
+        "etl/orders.py": f"{head}from .words import strip\n\n"
+        "@asset\ndef raw() -> pandas.DataFrame:\n    return pandas.DataFrame({'x': ['1 ', ' 2']})\n\n"
+        "@asset\ndef clean(raw: pandas.DataFrame) -> pandas.DataFrame:\n    return raw.assign(x=raw['x'].map(strip))\n",
+        "etl/prices.py": f"{head}\n@asset\ndef rates() -> pandas.DataFrame:\n    return pandas.DataFrame({{'rate': [2]}})\n",
+        "etl/report.py": f"{head}\n@asset\ndef days() -> pandas.DataFrame:\n    return pandas.DataFrame({{'day': [1]}})\n\n"
+        "@asset\ndef note(days: pandas.DataFrame) -> pandas.DataFrame:\n"
+        "    open('note.txt', 'w').write(str(len(days)))\n    return days\n",
+    }
+    outputs = [{"path": "shop.duckdb", "tables": "main.*"}, {"path": "note.txt"}]
+    keys = {"runner": "dagster", "project_dir": "shop", "outputs": outputs, "writes": ["shop.duckdb*"]}
+    shop = Part(tmp_path, files, path="shop/etl/definitions.py", **keys)
+    tables = {name: f"shop.duckdb/main.{name}.parquet" for name in ("raw", "clean", "rates", "days", "note")}
+    writing, cleaned = {"days", "note"}, [tables["clean"], tables["raw"]]
+    for path in ("etl/words.py", "etl/orders.py"):
+        told = shop.change(path, f"{files[path]}# as before\n")
+        assert told == ("PASSED", {"raw", "clean"} | writing, [tables["rates"]]), path
+    told = shop.change("etl/prices.py", f"{files['etl/prices.py']}# as before\n")
+    assert told == ("PASSED", {"rates"} | writing, cleaned)
+    told = shop.change("etl/prices.py", files["etl/prices.py"].replace("[2]", "[3]"))
+    assert told == ("FAILED", {"rates"} | writing, cleaned)
+    whole: tuple[str, set[str], list[str]] = ("PASSED", {"raw", "clean", "rates"} | writing, [])
+    assert shop.change("etl/definitions.py", f"{definitions}# as before\n") == whole
+    # What the definitions use besides assets may change any of them, and so may what another I/O manager does.
+    shop.write("etl/prices.py", f"SCHEMA = 'main'\n{files['etl/prices.py']}")
+    shop.write(
+        "etl/definitions.py", definitions.replace("import rates", "import SCHEMA, rates").replace('"main"', "SCHEMA")
+    )
+    shop.repository.commit("schema")
+    assert shop.change("etl/prices.py", f"SCHEMA = 'main'\n{files['etl/prices.py']}# as before\n") == whole
+    shop.write(
+        "etl/definitions.py",
+        definitions.replace("DuckDBPandasIOManager(", "Own(").replace(
+            "\nmanager", "\nclass Own(DuckDBPandasIOManager):\n    pass\n\nmanager"
+        ),
+    )
+    shop.write("etl/prices.py", files["etl/prices.py"])
+    shop.repository.commit("own")
+    assert shop.change("etl/prices.py", f"{files['etl/prices.py']}# as before\n") == whole
 
 
 @pytest.mark.skipif(SNAKEMAKE not in INSTALLED, reason="only jobs of Snakemake are run in part")

@@ -7,13 +7,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_golden.gateway.runners.runner import Runner, find_above_package, find_tool_python, name_module
+from pytest_golden.gateway.runners.runner import (
+    LEFT_OUT_FILE,
+    Runner,
+    find_above_package,
+    find_tool_python,
+    name_module,
+)
 from pytest_golden.trajectory.readers.engine_reports import OutputReader, Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_golden.gateway.runners.runner import PipelineFile
+    from pytest_golden.manifest.model import GoldenProjectConfig
     from pytest_golden.trajectory.readers.model import StepDraft
 
 _CHILD = Path(__file__).with_name("dagster_child.py")
@@ -29,6 +36,11 @@ def _choose_target(pipeline: PipelineFile) -> tuple[str, ...]:
     if find_above_package(pipeline.file) == pipeline.project_dir != pipeline.file.parent:
         return ("-m", name_module(pipeline))
     return ("-f", "{path}")
+
+
+def _find_narrowing(project: GoldenProjectConfig, _file: Path) -> Callable[[str], bool] | None:
+    """Return the test for modules and baselines; None if arguments may say what is materialized."""
+    return None if project.args else lambda path: path.endswith(".py")
 
 
 def read_events(stdout: str, stderr: str) -> Iterator[StepDraft]:
@@ -79,10 +91,12 @@ RUNNERS = (
             "PYTHONUNBUFFERED": "1",
         },
         step_readers=("dagster",),
+        engine_files=(LEFT_OUT_FILE,),
         program="dagster",
         find_in_script=lambda text: () if _DEFINITIONS.search(text) else None,
         find_folder=find_above_package,
         distributions=("dagster",),
         oldest="1.6",
+        find_narrowing=_find_narrowing,
     ),
 )

@@ -251,6 +251,8 @@ def test_an_engine_that_is_missing_is_told_with_what_to_install(
         ("Snakefile", {"project_dir": "..", "outputs": (DeclaredOutput("out/**"),)}, True),
         ("Snakefile", {"outputs": (DeclaredOutput("out/shop.db", table="orders"),)}, False),
         ("Snakefile", {"args": ("--config", "a=1")}, False),
+        ("definitions.py", {"runner": "dagster", "outputs": (DeclaredOutput("out/**"),)}, True),
+        ("definitions.py", {"runner": "dagster", "args": ("--partition", "monday")}, False),
     ],
 )
 def test_only_engines_that_know_what_follows_from_a_file_run_in_part(
