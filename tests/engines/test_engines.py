@@ -161,13 +161,13 @@ def _accepts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_kedro_runs_only_what_comes_after_changed_files(tmp_path: Path) -> None:
     registry = """
 from kedro.pipeline import node, pipeline
-from .cleaning import clean
+from . import cleaning
 from .other import Reader
 from .rates import double as twice
 
 def register_pipelines():
     nodes = [
-        node(clean, "orders", "cleaned", name="clean"),
+        node(cleaning.clean, "orders", "cleaned", name="clean"),
         node(twice, "cleaned", "doubled", name="double"),
         node(Reader().read, ["rates", "params:factor"], "read", name="read"),
     ]
