@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import narrowing_child as narrowing  # type: ignore[import-not-found]  # these stand beside this script
@@ -52,7 +53,7 @@ class Narrowing:
                 return keys
             return needed
 
-        return type("Selection", (), {"resolve": staticmethod(resolve)})
+        return SimpleNamespace(resolve=resolve)
 
 
 class Task:
@@ -61,8 +62,8 @@ class Task:
     def __init__(self, definition: Any, keys: set[Any], parents: set[Any]) -> None:
         self.keys, self.parents = keys, parents
         self.function = definition.op.compute_fn.decorated_fn
-        managers = {definition.get_io_manager_key_for_asset_key(key): key for key in keys}
-        self.uses_resources = not set(definition.required_resource_keys) <= set(managers)
+        managers = {definition.get_io_manager_key_for_asset_key(key) for key in keys}
+        self.uses_resources = not managers.issuperset(definition.required_resource_keys)
         self.tables = {_name_table(definition, key) for key in keys}
 
 
@@ -70,7 +71,7 @@ def find_needed(graph: Any, keys: set[Any], changed: list[str], folder: str) -> 
     """Return the assets that must be materialized, and the tables of the others.
 
     Raises:
-        WholeError: all must be.
+        WholeError: all assets must be materialized.
     """
     if graph.asset_check_keys:
         raise narrowing.WholeError("checks of assets may write files")
@@ -111,7 +112,7 @@ def _find_origins(path: str, folder: str, tasks: dict[str, Task], code: Any) -> 
     else:
         found = code.find_tasks(os.path.realpath(os.path.join(folder, path)))
     if not found:
-        raise narrowing.WholeError(f"{path} is that of no asset")
+        raise narrowing.WholeError(f"{path} belongs to no asset")
     return found
 
 

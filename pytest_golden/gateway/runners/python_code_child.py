@@ -74,7 +74,7 @@ class Code:
             WholeError: the module can change which tasks exist.
         """
         if any(self._modules[name] == file for name in self._builders):
-            raise narrowing.WholeError(f"{os.path.basename(file)} may change which nodes there are")
+            raise narrowing.WholeError(f"{os.path.basename(file)} may change which tasks there are")
         return {
             name for name, files in self._files.items() if any(self._modules[one] == file for one in self._reach(files))
         }
@@ -115,7 +115,8 @@ class Code:
                 known.add(node.value)
                 used.append(self._find_made_of(getattr(sys.modules[one.module], node.attr, None)))
             elif isinstance(node, ast.Call) and LOADING.fullmatch(_name_of(node.func)):
-                loaded = [inner for part in node.args for inner in ast.walk(part) if _is_name(inner, one.name)]
+                given = (*node.args, *(option.value for option in node.keywords))
+                loaded = [inner for part in given for inner in ast.walk(part) if _is_name(inner, one.name)]
                 known.update(loaded)
                 used += [self._find_made_in(one.module)] if loaded else []
         others = [node for node in ast.walk(tree) if _is_name(node, one.name) and node not in known]
