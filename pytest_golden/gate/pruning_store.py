@@ -66,7 +66,7 @@ _IS_ROOT = or_(entries.c.parent_id.is_(None), ~exists(select(_PARENT.c.id).where
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneReport(Shape):
-    """What was removed, or would be; `freed_bytes` is None if the space was not asked back."""
+    """What was removed, or would be; `freed_bytes` is None if the space was not to be given back to the system."""
 
     entries: int = 0
     trajectories: int = 0
@@ -103,7 +103,7 @@ Tree: TypeAlias = tuple[Member, ...]
 
 
 class Limit(NamedTuple):
-    """What may be pruned of one agent: entries closed before a timestamp, and entries up to a number; None: no such limit."""
+    """What may be pruned of one agent: entries closed up to a timestamp, and entries up to a number; None: no such limit."""
 
     closed_by: int | None = None
     last_number: int | None = None

@@ -234,7 +234,7 @@ def _find_in_sight(mounts: Sequence[Mounted], sockets: Iterable[str]) -> list[st
 
 
 def _find_last(mounts: Sequence[Mounted], path: str) -> Mounted | None:
-    """Return the last of these mounts, in their order, that a path is below."""
+    """Return the mount that a path is seen through: the last of these mounts, in their order, that covers it."""
     return next((mount for mount in reversed(mounts) if is_below(path, mount.path)), None)
 
 

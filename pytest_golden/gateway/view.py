@@ -111,7 +111,7 @@ class OverlayView:
         )
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
-        """Return the upper layer and the sorted paths in it: everything that the pipeline wrote, including equal bytes."""
+        """Return the upper layer and the sorted paths in it: everything that the pipeline wrote, also if the bytes are equal."""
         return self.upper, tuple(sorted(UpperLayer(str(self._source), str(self.upper)).written))
 
 

@@ -157,7 +157,7 @@ class UpperLayer:
 
 
 def list_content(root: str, prefix: str = "") -> Iterator[str]:
-    """List files and symlinks below a folder, each as `prefix` and its path relative to `root`, without caches."""
+    """List files and symlinks below the folder `prefix`, which ends with a slash. All paths are relative to `root`; caches are left out."""
     pending = [prefix]
     while pending:
         prefix = pending.pop()

@@ -167,7 +167,7 @@ class Repeated(list[Json]):
     __hash__ = None
 
     def __eq__(self, other: object) -> bool:
-        """Never equal an array."""
+        """Compare with the values of another repeated key; an array is never equal."""
         return isinstance(other, Repeated) and super().__eq__(other)
 
 
