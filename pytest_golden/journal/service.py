@@ -232,7 +232,7 @@ class Journal:
         )
 
     def sweep(self) -> int:
-        """Resolve every expectation that has expired, and return their number. A second call right after it returns 0.
+        """Resolve every expectation that has expired, and return their number. A second call immediately afterwards returns 0.
 
         Raises:
             StorageError: the store cannot be written.
