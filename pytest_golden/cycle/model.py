@@ -13,8 +13,8 @@ from typing import Any
 
 from pytest_golden.clock import new_id
 from pytest_golden.gateway.model import AgentRole
-from pytest_golden.manifest.inline import parse_golden_projects_input
 from pytest_golden.manifest.model import GoldenProjectConfig
+from pytest_golden.manifest.reader import parse_golden_projects_input
 from pytest_golden.regression.verdict import RegressionCheckResult
 from pytest_golden.values.shape import Shape, form
 

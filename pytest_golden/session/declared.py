@@ -14,8 +14,7 @@ import pytest
 
 from pytest_golden.clock import new_id
 from pytest_golden.errors import SettingsError
-from pytest_golden.manifest.inline import parse_inline_manifest
-from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.manifest.reader import load_manifest, parse_inline_manifest
 from pytest_golden.report.shell_command import shell_command
 from pytest_golden.settings import MANIFEST_NAME, find_manifest_above
 

@@ -24,9 +24,8 @@ from pytest_golden.gateway.write_set import take_fingerprint
 from pytest_golden.learning.lessons.model import SkillMemory
 from pytest_golden.learning.lessons.service import Lessons
 from pytest_golden.learning.memory_store import MemoryStore
-from pytest_golden.manifest.inline import parse_golden_projects_input
 from pytest_golden.manifest.model import GoldenProjectConfig, Manifest
-from pytest_golden.manifest.reader import load_manifest
+from pytest_golden.manifest.reader import load_manifest, parse_golden_projects_input
 from pytest_golden.regression.model import GoldenProjectResult, Reason, ReasonKind, ResultStatus
 
 if TYPE_CHECKING:

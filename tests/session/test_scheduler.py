@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_golden.manifest.inline import parse_inline_manifest
+from pytest_golden.manifest.reader import parse_inline_manifest
 from pytest_golden.session.declared import Declared
 from pytest_golden.session.scheduler import _Worker
 from tests.session.workspace import FAILS
