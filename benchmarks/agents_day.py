@@ -9,7 +9,7 @@ acting (by the task) and after failing (by the error).
 own, the second session gets no hint at all.
 
 On the first look 18 of 20 were shown, and all 20 were silent. The two that were missed, `git config` and `chmod` between two calls of one
-tool, were then made lessons, so the figure of today is no test of those two.
+tool, were then made lessons, so the figure of today is not a test of those two.
 
 `--meaning` asks the model that GOLDEN_EMBEDDING_MODEL names instead: is it one that recall uses, which tasks does it take for the same, and how does
 one error in the words of two libraries compare with other errors?

@@ -1,6 +1,6 @@
 """The figures of the house: how many modules there are, how large, how deep, and how many of them one green gate imports and enters.
 
-Lines of code are those that are no docstring, comment or blank. A module is entered when one of its functions runs; its body does
+Lines of code are those that are not docstrings, comments or blank. A module is entered when one of its functions runs; its body does
 not count. Run: python benchmarks/house.py
 """
 
@@ -96,7 +96,7 @@ def count_import_lines(text: str) -> int:
 
 
 def count_code_lines(text: str) -> int:
-    """Count the lines that are no docstring, comment or blank."""
+    """Count the lines that are not docstrings, comments or blank."""
     silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -385,7 +385,7 @@ def main() -> None:
             counts.append(connection.scalar(select(func.count()).where(is_open)))
         print("{:,} entries, {:,} signals, {:,} open expectations".format(*counts))
         writes = Writes(store, options.seed)
-        # What is held here is no part of what a caller of the journal holds.
+        # What is held here is not part of what a caller of the journal holds.
         gc.collect()
         gc.freeze()
         holds = show_writes(time_writes(store, writes, options.rounds))

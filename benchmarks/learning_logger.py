@@ -90,7 +90,7 @@ def measure_many(memory_store: MemoryStore, engine: Engine, rounds: int) -> None
             )
         )
         ours.append(time.perf_counter() - started)
-        # Plans and examples of one round are no part of the next one.
+        # Plans and examples of one round are not part of the next one.
         await logger.flush()
 
     async def take_turns() -> None:

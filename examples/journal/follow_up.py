@@ -97,7 +97,7 @@ def hear(journal: Journal, clock: Clock) -> None:
     journal.add_signal("ci", "positive", "smoke test passed", data={"version": 12, "build": 812})
     clock.move(hours=3)
     reply = {"in_reply_to": "<offer-17@example.org>", "from": "adler@example.org"}
-    # The mail server may tell twice; with an id of its own the second time is no news.
+    # The mail server may tell twice; with an id of its own the second time is not news.
     for _ in range(2):
         journal.add_signal("mail", "positive", "Tuesday suits me well", data=reply, external_id="<re-17@example.org>")
     clock.move(hours=20)

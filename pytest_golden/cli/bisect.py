@@ -92,13 +92,13 @@ def run(arguments: argparse.Namespace) -> int:
         given = getattr(arguments, option)
         if given is not None and (not given.strip() or given.startswith("-")):
             what = "date" if option == "since" else "git ref"
-            raise SettingsError(f"--{option} {given!r} is no {what}")
+            raise SettingsError(f"--{option} {given!r} is not a {what}")
     if (arguments.name is None) != arguments.all:
         raise SettingsError("name one golden project, or give --all to search for every failing one")
     if arguments.good is not None and arguments.since is not None:
         raise SettingsError("--good and --since both say how far to look back: give one of them")
     if arguments.env is not None and not Path(arguments.env).is_file():
-        raise SettingsError(f"--env {arguments.env!r} is no file here: name the lock file of the working tree")
+        raise SettingsError(f"--env {arguments.env!r} is not a file here: name the lock file of the working tree")
     return options.run_against_base(arguments, lambda _, manifest: _search(arguments, manifest))
 
 

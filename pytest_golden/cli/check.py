@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     # The project, the line and the message of what keeps the gate from passing here.
     Found = tuple[str | None, int, str]
 
-_ONLY_IN_PYTEST = "a conftest may bring a runner of its own, which only `pytest --golden` can ask"
+_ONLY_IN_PYTEST = "a conftest may bring a runner of its own, which only `pytest --golden` knows"
 _PYTHON = re.compile(r"python[\d.]*")
 _CHILD_END = "_child.py"
 _INVALID = 2

@@ -99,7 +99,7 @@ def find_coverage(manifest: Manifest, reads: dict[str, tuple[str, ...] | None]) 
     top = git.find_top(manifest.workspace_root)
     tracked = None if top is None else git.list_tracked(top)
     if top is None or tracked is None:
-        raise SettingsError(f"{manifest.workspace_root} is in no git repository, whose files could be counted")
+        raise SettingsError(f"{manifest.workspace_root} is not in a git repository, so there are no files to count")
     counted = sorted(path for path in tracked if is_of_pipelines(path) and path != _relate(manifest.path, top))
     read = {path for paths in reads.values() for path in paths or ()}
     unread = tuple(path for path in counted if path not in read and not _leads_to(top / path, top, read))

@@ -225,5 +225,5 @@ def _show(console: Console, found: CycleOutcome) -> None:
             print_indented(console, f"{named}{one['message']}", 2)
     if found.branch is not None:
         console.print(styled(f"the work is on branch {found.branch} ({str(found.commit)[:12]}); nothing was merged"))
-    resumed = f": take it up by `golden cycle --resume {state.cycle_id}`" if state.interrupted else ""
+    resumed = f": resume it with `golden cycle --resume {state.cycle_id}`" if state.interrupted else ""
     console.print(styled(f"cycle {state.cycle_id}{resumed}"))

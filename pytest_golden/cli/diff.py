@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     for lock in locks:
         if not lock.is_file():
             raise SettingsError(
-                f"{lock} is no file: give the requirements of an environment, such as a lock file of pip"
+                f"{lock} is not a file: give the requirements of an environment, such as a lock file of pip"
             )
     # Without a REF, all words are names.
     arguments.names = [name for name in (arguments.base, *arguments.names) if name is not None]

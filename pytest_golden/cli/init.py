@@ -140,7 +140,7 @@ def _require_trial(arguments: argparse.Namespace) -> None:
         )
 
 
-class _NothingWritten(Exception):  # noqa: N818 - it is no error of the program
+class _NothingWritten(Exception):  # noqa: N818 - it is not an error of the program
     """Nothing is written, and why: as JSON, and for a person."""
 
     def __init__(self, facts: dict[str, Any], show: Callable[[Console], None]) -> None:
@@ -193,7 +193,9 @@ def _draft_from_fix(
     if arguments.command is not None:
         raise SettingsError("--from and --from-fix draft from different things: give one of them")
     if not arguments.from_fix.strip() or arguments.from_fix.startswith("-"):
-        raise SettingsError(f"--from-fix {arguments.from_fix!r} is no git ref: give the commit that mended something")
+        raise SettingsError(
+            f"--from-fix {arguments.from_fix!r} is not a git ref: give the commit that mended something"
+        )
     # Few start from a fix.
     from pytest_golden.cli.from_fix import draft_from_fix
 

@@ -123,7 +123,7 @@ def _learn_from_history(arguments: argparse.Namespace, manifest: Path) -> int:
 
     since = _SINCE if arguments.since is None else arguments.since
     if not since.strip() or since.startswith("-"):
-        raise SettingsError(f"--since {since!r} is no date: give one as git reads it, such as 2026-01-31 or 2.weeks")
+        raise SettingsError(f"--since {since!r} is not a date: give one as git reads it, such as 2026-01-31 or 2.weeks")
     most = _PAIRS if arguments.run is None else options.read_limit(arguments.run, _MOST_PAIRS, "--run")
     ends_at, checkout = _find_end(arguments), find_checkout(manifest.parent)
     with PrivateFolder(outside=checkout) as private, open_store(arguments, makes=True) as store:

@@ -64,7 +64,7 @@ def translate_tests(folder: Path) -> tuple[DraftedProject, ...]:
 
 
 def _translate_file(path: Path, folder: Path, always: dict[str, str]) -> Iterator[DraftedProject]:
-    """Yield the tests of one file; those of single processes, workflows and functions are no pipelines."""
+    """Yield the tests of one file; those of single processes, workflows and functions are not pipelines."""
     text = _read(path)
     script = _SCRIPT.search(text)
     if _PIPELINE.search(text) is None or script is None:

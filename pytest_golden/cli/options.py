@@ -227,7 +227,7 @@ def run_against_base(arguments: argparse.Namespace, work: Callable[[GoldenSettin
 
     settings = read_command_settings(arguments)
     if arguments.base is not None and (not arguments.base or arguments.base.startswith("-")):
-        raise SettingsError(f"--base {arguments.base!r} is no git ref: give a branch, a tag or a commit")
+        raise SettingsError(f"--base {arguments.base!r} is not a git ref: give a branch, a tag or a commit")
     for name in VARIABLES_OF_HOOKS:
         os.environ.pop(name, None)
     manifest = locate_manifest(settings)

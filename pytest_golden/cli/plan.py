@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the plan."""
     if arguments.ref is not None and (not arguments.ref or arguments.ref.startswith("-")):
-        raise SettingsError(f"{arguments.ref!r} is no git ref: give a branch, a tag or a commit")
+        raise SettingsError(f"{arguments.ref!r} is not a git ref: give a branch, a tag or a commit")
     settings = options.read_command_settings(arguments)
     manifest = load_manifest(options.find_manifest(arguments))
     with open_existing(find_store_place(settings.store, find_state_folder(manifest.workspace_root))) as store:

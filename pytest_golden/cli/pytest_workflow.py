@@ -71,7 +71,7 @@ def _translate(test: Mapping[str, Any], folder: Path) -> DraftedProject:
     if isinstance(code, int) and 0 < code <= _MOST_CODE:
         keys["expected_outcome"] = f"exit_code:{code}"
     elif code:
-        told.append(f"exit_code: {code} is no exit code")
+        told.append(f"exit_code: {code} is not an exit code")
     for stream in ("stdout", "stderr"):
         rules = dict(_list_text_rules(as_mapping(test.get(stream)), stream, told))
         if rules:

@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show what is known about the failure, with `--task` about a task, and with `--diff` about the changes."""
     ref = arguments.diff
     if ref is not None and (not ref.strip() or ref.startswith("-")):
-        raise SettingsError(f"--diff {ref!r} is no git ref: give a branch, a tag or a commit")
+        raise SettingsError(f"--diff {ref!r} is not a git ref: give a branch, a tag or a commit")
     answers = []
     if arguments.text:
         answers.append(_tell_failure(arguments))

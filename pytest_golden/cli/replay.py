@@ -71,10 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.jobs <= _MOST_JOBS:
         raise SettingsError(f"--jobs {arguments.jobs}: give a number from 1 to {_MOST_JOBS}")
     if arguments.against is not None and (not arguments.against.strip() or arguments.against.startswith("-")):
-        raise SettingsError(f"--against {arguments.against!r} is no git ref: give a branch, a tag or a commit")
+        raise SettingsError(f"--against {arguments.against!r} is not a git ref: give a branch, a tag or a commit")
     base, _, head = arguments.range.partition("..")
     if not base or base.startswith("-") or head.startswith((".", "-")):
-        raise SettingsError(f"{arguments.range!r} is no range of commits: write BASE..HEAD, such as v1.0..main")
+        raise SettingsError(f"{arguments.range!r} is not a range of commits: write BASE..HEAD, such as v1.0..main")
     return options.run_against_base(arguments, lambda _, manifest: _replay(arguments, manifest, (base, head or "HEAD")))
 
 

@@ -54,7 +54,7 @@ _COVERED_PERCENT = 90
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _LONGEST_TEXT = 1 << 20
 _PARQUET = b"PAR1"
-# Texts that are no results: logs, code, and what programs keep for themselves.
+# Texts that are not results: logs, code, and what programs keep for themselves.
 _NO_DATA = frozenset(
     {".log", ".err", ".lock", ".pid", ".py", ".r", ".sql", ".sh", ".ipynb", ".toml", ".cfg", ".ini", ".crc"}
 )

@@ -213,7 +213,7 @@ def examine_file(
         baseline = baselines.find(file.path) if file.needs_baseline else None
     except OSError as error:
         place = f"{baselines.folder.name}/{baselines.name}/{shown}"
-        told = f"{place} is no usable baseline: {error.strerror or error}"
+        told = f"{place} is not a usable baseline: {error.strerror or error}"
         return Mismatch(ReasonKind.BASELINE_UNREADABLE, told)
     if not file.is_written:
         link = _find_link(file.path, written)
@@ -284,7 +284,7 @@ def _find_link(path: str, written: WrittenFiles) -> str | None:
 def explain_unreadable(path: str, error: OSError) -> Mismatch:
     """Say why a written path cannot be compared."""
     if isinstance(error, FileNotFoundError):
-        return Mismatch(ReasonKind.OUTPUT_MISSING, f"{show_path(path)} was written, and is gone by now")
+        return Mismatch(ReasonKind.OUTPUT_MISSING, f"{show_path(path)} was written, and is gone now")
     return Mismatch(ReasonKind.OUTPUT_UNREADABLE, f"{show_path(path)} cannot be compared: {error.strerror or error}")
 
 
@@ -511,7 +511,7 @@ def find_size(head: bytes) -> Size | None:
 def _read_image_size(content: Content) -> Size:
     size = find_size(b"".join(islice(read_chunks(content), _HEAD_CHUNKS)))
     if size is None:
-        raise UnreadableError(content.side, "is no PNG, JPEG, GIF, WebP, BMP or SVG whose size can be read")
+        raise UnreadableError(content.side, "is not a PNG, JPEG, GIF, WebP, BMP or SVG whose size can be read")
     return size
 
 

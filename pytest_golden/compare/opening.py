@@ -208,7 +208,7 @@ def _refuse_vast(chunks: Iterator[bytes], packed_bytes: int, content: Content) -
         if room < 0:
             raise VastError(
                 content.side,
-                f"is a {_suffix(content)} archive that unfolds to more than 1 GiB and {_MOST_TIMES} times its size, as a bomb does: "
+                f"is a {_suffix(content)} archive that unpacks to more than 1 GiB and {_MOST_TIMES} times its size, as a bomb does: "
                 "declare `compare: exists` for it, or write it unpacked",
             )
         yield chunk
@@ -233,7 +233,7 @@ def _open_descriptor(content: Content) -> int:
         raise UnreadableError(content.side, _describe(error, _suffix(content))) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UnreadableError(content.side, "is no regular file")
+        raise UnreadableError(content.side, "is not a regular file")
     return descriptor
 
 
@@ -340,4 +340,4 @@ def _describe(error: Exception, suffix: str) -> str:
         return _TROUBLES.get(error.errno) or f"cannot be opened: {error.strerror}"
     if isinstance(error, EOFError):
         return f"is a {suffix} archive that is cut short"
-    return f"is no sound {suffix} archive: {error}"
+    return f"is not a valid {suffix} archive: {error}"

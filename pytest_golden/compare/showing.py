@@ -47,7 +47,7 @@ def describe_broken(shown_as: str, broken: Sequence[str]) -> str:
 
 
 def show(text: str, *, show_blanks: bool = False) -> str:
-    r"""Write a text in one line: what is not printable as an escape, bytes that are no text as `\xff`.
+    r"""Write a text in one line: what is not printable as an escape, bytes that are not text as `\xff`.
 
     With `show_blanks`, tabs too, and blanks at its end as dots.
     """

@@ -89,7 +89,7 @@ class WaitingRun(VersionedShape):
 
 @dataclass(frozen=True, slots=True)
 class Proposal(VersionedShape):
-    """What somebody who is no person proposes to accept of one project, for a person to confirm."""
+    """What somebody who is not a person proposes to accept of one project, for a person to confirm."""
 
     reason: str
     at: datetime
@@ -98,7 +98,7 @@ class Proposal(VersionedShape):
 
 
 class WaitingFolder:
-    """The folder with what waits of all projects."""
+    """The folder with the waiting outputs of all projects."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -117,7 +117,7 @@ class WaitingFolder:
         return tuple(sorted(name for name in found if name[0] != "." and (self.path / name / RECORD_NAME).exists()))
 
     def read(self, name: str) -> WaitingRun | None:
-        """Return what waits of a project; None if nothing does.
+        """Return the waiting outputs of a project; None if nothing does.
 
         Raises:
             BaselineError: the record cannot be read.
@@ -125,14 +125,16 @@ class WaitingFolder:
         told = _read_small(self.path / name / RECORD_NAME, _MOST_RECORD_BYTES)
         if told is None:
             return None
-        run = _parse(WaitingRun, told, f"what waits of {name}")
+        run = _parse(WaitingRun, told, f"the waiting outputs of {name}")
         is_sound = all(_is_below(one.path) and (not one.file or COPY_NAME.fullmatch(one.file)) for one in run.outputs)
         if run.project != name or not is_sound:
-            raise BaselineError(f"what waits of {name} cannot be read: it is no record of this project; {RUN_AGAIN}")
+            raise BaselineError(
+                f"the waiting outputs of {name} cannot be read: it is not a record of this project; {RUN_AGAIN}"
+            )
         return run
 
     def read_proposal(self, name: str) -> Proposal | None:
-        """Return what is proposed of a project; None if nothing is.
+        """Return the proposal for a project; None if nothing is.
 
         Raises:
             BaselineError: it cannot be read.
@@ -140,9 +142,9 @@ class WaitingFolder:
         told = _read_small(self.path / name / PROPOSAL_NAME, _MOST_PROPOSAL_BYTES)
         if told is None:
             return None
-        proposal = _parse(Proposal, told, f"what is proposed of {name}")
+        proposal = _parse(Proposal, told, f"the proposal for {name}")
         if not proposal.paths:
-            raise BaselineError(f"what is proposed of {name} names no output; {RUN_AGAIN}")
+            raise BaselineError(f"the proposal for {name} names no output; {RUN_AGAIN}")
         return proposal
 
     def propose(self, name: str, proposal: Proposal) -> None:
@@ -172,7 +174,7 @@ class WaitingFolder:
         return draft.path / _STAGED
 
     def put(self, draft: LivingFolder, run: WaitingRun) -> None:
-        """Make a draft what waits of a project, in place of what waited before.
+        """Make a draft the waiting outputs of a project, in place of what waited before.
 
         Raises:
             OSError: it cannot be written.

@@ -151,7 +151,7 @@ class _Follower:
         if size - now <= _MOST_BEHIND:
             return
         stream.seek(size - _LEAST_SHOWN)
-        # The lines at both ends of the gap are no whole ones, and half a secret would not be recognised.
+        # The lines at both ends of the gap are not whole ones, and half a secret would not be recognised.
         skipped = stream.readline(_LEAST_SHOWN)
         left_out = size - _LEAST_SHOWN + len(skipped) - now + len(self._rest)
         self._rest = b""
@@ -231,13 +231,13 @@ def _clear(checkout: Path, project_root: Path, path: Path, say: Callable[[str], 
     with file.hold():
         if file.read().position is not None:
             say(
-                f"{path.name} was not ended, and its worktree is left: take it up by `golden cycle --resume {path.name}`, "
+                f"{path.name} was not ended, and its worktree is left: resume it with `golden cycle --resume {path.name}`, "
                 f"or remove it by `git worktree remove --force {path}`"
             )
             return
         base = run_git(checkout, "merge-base", "HEAD", f"refs/heads/{name_branch(path.name)}").stdout.strip()
         CycleWorktree(checkout, path.name, base, name_branch(path.name)).close()
         if path.exists():
-            say(f"git does not take all that is in {path}: look at it, then git worktree remove --force {path}")
+            say(f"git cannot add everything in {path}: look at it, then git worktree remove --force {path}")
         else:
             say(f"the worktree of {path.name}, which was left, is removed")

@@ -1,7 +1,7 @@
 """What is kept of a cycle: its state in a file, and its end in the journal and the learning store; and its regression checks.
 
 The state is a file and not in the store: the cycle is its only writer, it must be written while the store is locked or
-damaged, and a state that every step overwrites is no history. It is replaced whole after every step, so that a killed
+damaged, and a state that every step overwrites is not history. It is replaced whole after every step, so that a killed
 cycle can be resumed.
 """
 
@@ -248,11 +248,11 @@ def read_check(given: Any, config: CycleConfig) -> CheckedFloor:
         check, weakened = given.get("regression_check"), given.get("weakened_floor") or ()
         warnings = given.get("warnings") or ()
     if not isinstance(check, RegressionCheckResult):
-        raise GoldenError(f"the regression checks gave {check!r:.100}, and not a RegressionCheckResult")
+        raise GoldenError(f"the regression checks returned {check!r:.100} instead of a RegressionCheckResult")
     told = {result.name for result in check.results}
     untold = [project.name for project in config.golden_projects if project.name not in told]
     if untold:
-        raise GoldenError(f"the regression checks say nothing of {', '.join(untold)}")
+        raise GoldenError(f"the regression checks returned no result of {', '.join(untold)}")
     return CheckedFloor(check, tuple(dict(one) for one in weakened), tuple(map(str, warnings)))
 
 
@@ -279,7 +279,7 @@ class CycleFile:
 
     def __init__(self, project_root: Path, cycle_id: str, *, makes: bool = False) -> None:
         if _ID_FORM.fullmatch(cycle_id) is None:
-            raise GoldenError(f"{cycle_id!r:.100} is no cycle's id: it is `cycle_` and 26 letters and digits")
+            raise GoldenError(f"{cycle_id!r:.100} is not a cycle's id: it is `cycle_` and 26 letters and digits")
         folder = _find_folder(project_root, makes=makes)
         self.path = folder / f"{cycle_id}.json"
         self.cycle_id = cycle_id
@@ -296,7 +296,7 @@ class CycleFile:
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise GoldenError(f"{self.cycle_id} is being walked by another process: wait for its end") from None
+            raise GoldenError(f"{self.cycle_id} is being run by another process: wait until it ends") from None
         except OSError as error:
             raise GoldenError(f"{self._lock_path} cannot be written: {error.strerror or error}") from None
         try:
@@ -366,7 +366,7 @@ def find_unfinished(project_root: Path) -> str:
             continue
         if walk.position is not None:
             return cycle_id
-    raise GoldenError(f"there is no cycle in {folder} that could be taken up again")
+    raise GoldenError(f"there is no cycle in {folder} that could be resumed")
 
 
 def _find_folder(project_root: Path, *, makes: bool) -> Path:
@@ -381,7 +381,7 @@ def _find_folder(project_root: Path, *, makes: bool) -> Path:
 
 
 def _damaged(path: Path) -> str:
-    return f"{path} is damaged or was edited: it is no state that a cycle has left; begin a new cycle"
+    return f"{path} is damaged or was edited: it is not a state that a cycle has left; begin a new cycle"
 
 
 def _write_walk(walk: Walk) -> Any:
@@ -418,7 +418,7 @@ def _read_walk(plain: Mapping[str, Any]) -> Walk:
     present = Round(**plain["round"])
     seen = tuple(map(str, plain["seen"]))
     if present.has_proposal and not plain["has_whole_proposal"] and position is CycleStep.REVIEW:
-        # A proposal that was not stored whole cannot be reviewed: it is made again, which is no repetition.
+        # A proposal that was not stored whole cannot be reviewed: it is made again, which is not a repetition.
         position, present, seen = CycleStep.IMPROVEMENT, Round(present.number), seen[:-1]
     return Walk(
         state=replace(state, proposal=plain["proposal"], weakened_floor=tuple(plain["weakened_floor"])),

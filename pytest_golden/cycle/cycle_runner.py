@@ -112,7 +112,7 @@ class CycleRunner:
         with file.hold():
             walk = file.read()
             if walk.position is None:
-                raise GoldenError(f"{cycle_id} has ended: there is nothing to take up again")
+                raise GoldenError(f"{cycle_id} has ended: there is nothing to resume")
             return self._go(file, replace(walk, state=replace(walk.state, interrupted=False)))
 
     def _find_location(self) -> str | None:
@@ -162,7 +162,7 @@ class CycleRunner:
         try:
             entry_id = self._record.begin(self._walk.state.cycle_id, self._config.task_description)
         except (GoldenError, OSError) as error:
-            self._warn([f"the journal does not know of this cycle yet: {error}"])
+            self._warn([f"this cycle is not in the journal yet: {error}"])
         else:
             self._walk = replace(self._walk, entry_id=entry_id)
 
@@ -237,7 +237,7 @@ class CycleRunner:
         if CycleStep.MEMORY_PERSISTENCE in self._steps:
             raise _NotRun(_NOT_GIVEN)
         if not self._record.is_kept:
-            raise _NotRun("Nothing is to be kept: there is no store")
+            raise _NotRun("Nothing is recorded: there is no store")
         try:
             walk = self._walk
             self._record.end(walk.state, self._config.task_description, walk.entry_id, self._elapsed(), walk.notes)
@@ -256,7 +256,7 @@ class CycleRunner:
             passed = f"{found.check.passed_count} of {found.check.total_count} golden projects passed"
             return f"{passed}, the floor is weakened" if found.weakened_floor else passed
         if given is not None and not isinstance(given, Mapping):
-            raise StepError(f"the step gave {given!r:.100}; it must give a mapping or None")
+            raise StepError(f"the step returned {given!r:.100}; it must return a mapping or None")
         told = given or {}
         self._warn(map(str, told.get("warnings") or ()))
         reason = str(told.get("reason") or "")
@@ -350,7 +350,7 @@ class CycleRunner:
         except GoldenError as error:
             if self._is_kept:
                 self._is_kept = False
-                self._warn([f"{error}; a cycle that is killed from now on cannot be taken up again where it was"])
+                self._warn([f"{error}; a cycle that is killed from now on cannot be resumed where it was"])
 
     def _read_seconds(self) -> float:
         """Return the time in seconds; only differences are meaningful."""

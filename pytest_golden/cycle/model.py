@@ -119,7 +119,7 @@ class CycleState(Shape):
 
     `exit_status` is "" or "error". `regressions_detected` and `regression_check` are those of the last check, which judged
     all of the work as it then stood. `weakened_floor` tells in what way that work lowers the floor, and `proposal` is what
-    is under review: both are handed to the steps, and are no part of `to_dict`.
+    is under review: both are handed to the steps, and are not part of `to_dict`.
     """
 
     cycle_id: str = field(default_factory=lambda: new_id("cycle"))

@@ -102,7 +102,7 @@ class CommandCycle:
                 state cannot be written.
         """
         if not self.improve or not self.review:
-            raise SettingsError("a new cycle wants both --improve CMD and --review CMD")
+            raise SettingsError("a new cycle needs both --improve CMD and --review CMD")
         base = find_commit(self.manifest.parent, "HEAD")
         checkout = find_checkout(self.manifest.parent)
         if run_git(checkout, "status", "--porcelain").stdout:
@@ -135,7 +135,7 @@ class CommandCycle:
         cycle_id = cycle_id or find_unfinished(present.root)
         notes = dict(CycleFile(present.root, cycle_id).read().notes)
         if "base" not in notes:
-            raise SettingsError(f"{cycle_id} is no cycle of commands: take it up with `CycleRunner.resume`")
+            raise SettingsError(f"{cycle_id} is not a cycle of commands: resume it with `CycleRunner.resume`")
         if notes["has_secrets"] and not (self.improve and self.review):
             raise SettingsError(
                 "the cycle's commands hold secrets, which are not kept: give --improve and --review again"
@@ -178,7 +178,7 @@ class CommandCycle:
             finally:
                 commit = steps.close()
                 if steps.tree is not None and steps.tree.root.exists():
-                    told = f"git does not take all that the commands left, so that {steps.tree.root} is not removed"
+                    told = f"git cannot add everything that the commands left, so that {steps.tree.root} is not removed"
                     self.say(f"WARNING: {told}")
             unchecked = steps.find_unchecked(state, commit) if state.completed else None
             if unchecked is not None:
@@ -270,7 +270,7 @@ class CommandSteps:
         try:
             self.guard.look()
         except GoldenError as error:
-            return {"warnings": [f"how the golden projects stood before is not known: {error}"], "reason": "not known"}
+            return {"warnings": [f"the results on the base are not known: {error}"], "reason": "not known"}
         statuses = [one.status for one in self.guard.before.values()]
         told = (
             f"{statuses.count(ResultStatus.PASSED)} of {count_of(len(statuses), 'golden project')} passed on the base"
@@ -433,7 +433,7 @@ def _read_cost(name: str, file: Path) -> tuple[float | None, list[str]]:
         return math.fsum(map(float, lines)), []
     odd = next(line for line in lines if not _AMOUNT.fullmatch(line))
     return None, [
-        f"{name} wrote {odd!r:.60} into GOLDEN_CYCLE_COST: it wants an amount in US dollars such as 0.42, one a line"
+        f"{name} wrote {odd!r:.60} into GOLDEN_CYCLE_COST: write amounts in US dollars such as 0.42, one on each line"
     ]
 
 

@@ -94,7 +94,7 @@ class CycleWorktree:
         self._point_branch(commit)
         if refused.returncode:
             told = next(iter(refused.stderr.strip().splitlines()), "git add failed")
-            raise GoldenError(f"git does not take all that is in the cycle's worktree: {told}")
+            raise GoldenError(f"git cannot add everything in the cycle's worktree: {told}")
         return commit
 
     def _point_branch(self, commit: str) -> None:

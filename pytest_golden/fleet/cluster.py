@@ -422,7 +422,7 @@ def explain_unlike(unlike: Mapping[str, str]) -> str:
     """Return a message that names who differs from this machine, and how."""
     rows = "".join(f"\n  {name}: {what}" for name, what in unlike.items())
     ours = ", ".join(f"{name} {version or '(missing)'}" for name, version in find_versions().items())
-    return f"the fleet is not like this machine ({ours}), install the same there:{rows}"
+    return f"the workers differ from this machine ({ours}), install the same there:{rows}"
 
 
 def _read_versions(told: Mapping[str, Any]) -> Mapping[str, str | None]:
@@ -444,7 +444,7 @@ def _require_certificates(url: str, address: str) -> None:
         ) from None
     if not is_set:
         raise SettingsError(
-            f"--golden-gateway: {url} wants certificates, and not all are set: give distributed.comm.tls in Dask's configuration "
+            f"--golden-gateway: {url} needs certificates, and not all are set: give distributed.comm.tls in Dask's configuration "
             "a ca-file, and a client's cert and key (https://distributed.dask.org/en/stable/tls.html)"
         )
 

@@ -126,7 +126,7 @@ class FleetGateway:
             told = self.redact(project, str(error))
             return outcome_not_started(Problem.HARNESS, told, Redactor())
         except KeyboardInterrupt:
-            stopped = outcome_not_started(Problem.HARNESS, "interrupted while a worker had it", Redactor())
+            stopped = outcome_not_started(Problem.HARNESS, "interrupted while a worker ran it", Redactor())
             return replace(stopped, ending=Ending.INTERRUPTED, problem=None)
         finally:
             if sent is not None:

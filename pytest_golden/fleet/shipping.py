@@ -130,7 +130,7 @@ def read_answer(given: Any) -> FleetAnswer:
         return FleetAnswer.from_dict(json.loads(given))
     except (TypeError, ValueError, RecursionError) as error:
         message = (
-            f"a worker gave no answer that can be read ({error}): find out what runs there, and who reaches the cluster"
+            f"the answer of a worker cannot be read ({error}): find out what runs there, and who reaches the cluster"
         )
         raise GatewayError(message) from None
 
@@ -200,7 +200,7 @@ def _check_size(place: str) -> None:
         with ZipFile(place) as packed:
             size = sum(member.file_size for member in packed.infolist())
     except BadZipFile as error:
-        raise ValueError(f"it is no zip file: {error}") from None
+        raise ValueError(f"it is not a zip file: {error}") from None
     if size > MOST_KEPT_BYTES + _MOST_RECORD_BYTES:
         raise ValueError(f"it would unpack to {format_size(size)}, more than a worker sends")
 

@@ -235,7 +235,7 @@ class OutputCollector:
                 continue
             copy = self._folder / file.path
             copy.parent.mkdir(parents=True, exist_ok=True)
-            # What is no regular file, or is gone, is the gate's to tell.
+            # What is not a regular file, or is gone, is the gate's to tell.
             with suppress(OSError):
                 copy_content(str(written.locate(file.path)), str(copy))
                 self.files[file.path] = copy

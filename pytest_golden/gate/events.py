@@ -118,11 +118,11 @@ def read_event(told: Mapping[str, Any]) -> GateEvent:
     """Read back what `write_event` returned.
 
     Raises:
-        ValueError: it is no event, or one of a newer form.
+        ValueError: it is not an event, or one of a newer form.
     """
     kind = _KINDS.get(str(told.get("event")))
     if kind is None:
-        raise ValueError(f"{told.get('event')!r} is no event of a gate run")
+        raise ValueError(f"{told.get('event')!r} is not an event of a gate run")
     if newer := told.keys() - {"event", *kind.__slots__}:
         raise ValueError(f"an event of a gate run that another version has written, with {', '.join(sorted(newer))}")
     try:
@@ -171,7 +171,7 @@ def read_spool(path: Path) -> Iterator[GateEvent]:
     """Return the events of a spool file in order; skip a torn last line, which a killed process leaves.
 
     Raises:
-        StorageError: the file cannot be read, or a whole line of it is no event.
+        StorageError: the file cannot be read, or a whole line of it is not an event.
     """
     try:
         lines = path.read_bytes().split(b"\n")

@@ -209,7 +209,7 @@ class GoldenAdapter:
     def _known(self, project: object) -> GoldenProjectConfig:
         if not isinstance(project, GoldenProjectConfig) or self._projects.get(project.name) != project:
             named = project.name if isinstance(project, GoldenProjectConfig) else f"{project!r:.100}"
-            raise GoldenError(f"{named} is no golden project of this adapter; take them from `adapter.projects()`")
+            raise GoldenError(f"{named} is not a golden project of this adapter; take them from `adapter.projects()`")
         return project
 
     def _run(self, project: GoldenProjectConfig, candidate: Mapping[str, str]) -> GoldenProjectResult:
@@ -276,7 +276,7 @@ def _check_trajectories(batch: Batch) -> Sequence[Mapping[str, Any]]:
     with suppress(AttributeError):
         if all(trajectory.keys() >= _RECORD_KEYS for trajectory in trajectories):
             return trajectories
-    raise GoldenError("the evaluation's trajectories are none of this adapter's: pass on what `evaluate` gave")
+    raise GoldenError("the evaluation's trajectories are none of this adapter's: pass on what `evaluate` returned")
 
 
 def make_output(result: GoldenProjectResult) -> dict[str, Any]:
@@ -410,7 +410,7 @@ class Components:
         missing = [name for name in self.declared if name not in candidate]
         unknown = [str(name) for name in candidate if name not in self.declared]
         if missing or unknown:
-            wrong = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}, which is no component"
+            wrong = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}, which is not a component"
             raise GoldenError(f"the candidate {wrong}; start from `adapter.seed_candidate()`")
         for name, text in candidate.items():
             if not isinstance(text, str):
@@ -482,7 +482,7 @@ def _check_paths(declared: object) -> dict[str, str]:
     for name in names:
         path = declared[name]
         if not isinstance(path, (str, PurePath)) or not str(path).strip() or "\0" in str(path):
-            raise GoldenError(f"component {name}: {path!r:.100} is no path of a file in the project's folder")
+            raise GoldenError(f"component {name}: {path!r:.100} is not a path of a file in the project's folder")
     return {name: str(declared[name]) for name in names}
 
 
@@ -500,7 +500,7 @@ def _find(project: ResolvedProject, name: str, path: str, seen: Collection[str])
         raise GoldenError(f"component {name}: {path} leads to {real}, outside {folder}, the folder {of}")
     relative = real.relative_to(folder).as_posix()
     if find_regular_file(str(folder), relative) is None:
-        raise GoldenError(f"component {name}: {real} is no regular file")
+        raise GoldenError(f"component {name}: {real} is not a regular file")
     mounted = any(real.is_relative_to(mount.path) for mount in project.mounts)
     if relative not in seen or mounted:
         why = "`mounts:` puts the original there" if mounted else "it lies in a cache, a virtual environment or .git"
@@ -518,4 +518,4 @@ def _read(file: Path, name: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise GoldenError(f"component {name}: {file} is no text in UTF-8: {error.reason} at {error.start}") from error
+        raise GoldenError(f"component {name}: {file} is not UTF-8 text: {error.reason} at {error.start}") from error

@@ -227,7 +227,7 @@ def _takes_examine(run: Callable[..., object]) -> bool:
 
 def _require_outcome(given: object) -> PipelineOutcome:
     if not isinstance(given, PipelineOutcome):
-        raise GatewayError(f"the gateway gave {given!r}; its `run_pipeline` must return a PipelineOutcome")
+        raise GatewayError(f"the gateway returned {given!r}; its `run_pipeline` must return a PipelineOutcome")
     return given
 
 

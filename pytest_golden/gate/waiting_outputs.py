@@ -365,5 +365,5 @@ def _unpack(place: Path, folder: Path) -> Path:
                 with packed.open(member) as source, (target / name).open("wb") as file:
                     copyfileobj(source, file)
     except (OSError, EOFError, ValueError, RuntimeError, BadZipFile, zlib.error, lzma.LZMAError) as error:
-        raise BaselineError(f"{place} is no folder and no zip file that can be read: {error}") from None
+        raise BaselineError(f"{place} is neither a folder nor a zip file that can be read: {error}") from None
     return folder

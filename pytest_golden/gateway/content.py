@@ -111,7 +111,7 @@ def count_hole_bytes(path: str, found: os.stat_result) -> int:
 
 
 def find_data(descriptor: int, size_bytes: int) -> Iterator[tuple[int, int]]:
-    """Return start and end of each part of a file that is no hole; the whole where the file system cannot tell."""
+    """Return start and end of each part of a file that is not a hole; the whole where the file system cannot tell."""
     if not hasattr(os, "SEEK_DATA"):
         yield 0, size_bytes
         return

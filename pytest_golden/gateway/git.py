@@ -88,7 +88,7 @@ def find_commit(folder: Path, ref: str) -> str:
     if "safe.directory" in inside.stderr:
         raise GoldenError(f"git does not trust {folder}, which is another user's: {last_line(inside.stderr)}")
     if inside.returncode:
-        raise GoldenError(f"{folder} is in no git repository ({last_line(inside.stderr)}).")
+        raise GoldenError(f"{folder} is not in a git repository ({last_line(inside.stderr)}).")
     found = run_git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if found.returncode and ref == "HEAD":
         raise GoldenError(f"nothing is committed in {folder} yet: make a first commit.")

@@ -128,7 +128,7 @@ def _resolve(text: str, workspace_root: Path, key: str) -> Path:
     """Follow links in the folders of a path but keep its last name, which programs like Python's venv go by."""
     if key == "venv" and "://" in text:
         raise ProjectUnusableError(
-            f"venv {text} is no folder: images of containers are not supported yet; run the gate inside the container instead"
+            f"venv {text} is not a folder: images of containers are not supported yet; run the gate inside the container instead"
         )
     if PureWindowsPath(text).drive and not text.startswith("/"):
         raise ProjectUnusableError(f"{key} {text} is a Windows path, and this is {sys.platform}")

@@ -475,7 +475,7 @@ class ExecutionGateway:
             return None
         try:
             tracked = self._list_tracked(project.project_dir)
-            why = f"{project.project_dir} is in no git repository"
+            why = f"{project.project_dir} is not in a git repository"
         except GoldenError as error:
             tracked, why = None, str(error)
         own = project.file.relative_to(project.project_dir).as_posix()

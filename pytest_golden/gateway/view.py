@@ -401,7 +401,7 @@ def _resolve_once(given: str, folders: dict[str, str]) -> str:
         path = os.path.join(folders[folder], name)
         try:
             path = os.path.join(folders[folder], os.readlink(path))
-        except OSError:  # It is no link.
+        except OSError:  # It is not a link.
             return path
     return os.path.realpath(given)
 

@@ -75,7 +75,7 @@ def read_base_manifest(manifest: Path, ref: str) -> BaseManifest:
         GoldenError: no git, not a repository, or an unknown ref; the message says what to fetch.
     """
     if not ref or ref.startswith("-"):
-        raise GoldenError(f"--golden-base {ref!r} is no git ref: give a branch, a tag or a commit.")
+        raise GoldenError(f"--golden-base {ref!r} is not a git ref: give a branch, a tag or a commit.")
     folder, name = _find_existing(manifest)
     try:
         commit = find_commit(folder, ref)
@@ -133,7 +133,7 @@ def find_checkout(folder: Path) -> Path:
     """
     top = git.find_top(folder)
     if top is None:
-        raise GoldenError(f"{folder} is in no git repository.")
+        raise GoldenError(f"{folder} is not in a git repository.")
     return top
 
 

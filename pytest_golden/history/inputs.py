@@ -422,7 +422,7 @@ class IgnoredThen:
 def describe_ignored(
     checkout: Checkout, hide: Callable[[Sequence[str]], Sequence[str] | None]
 ) -> dict[str, Any] | None:
-    """Return the names of what git ignores in a checkout, without what is no input; None if that is not known.
+    """Return the names of what git ignores in a checkout, without what is not an input; None if that is not known.
 
     The values are JSON-safe. `hide` removes from names what the store does not keep.
     """
@@ -447,7 +447,7 @@ def is_ignored_environment(root: Path, ignored: str) -> bool:
 
 
 def list_reports(root: Path, untracked: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the untracked paths that are reports of earlier runs or by-products of tools, which are no input.
+    """Return those of the untracked paths that are reports of earlier runs or by-products of tools, which are not inputs.
 
     They are known by their names, or by their first bytes, which is all that is read of them.
     """

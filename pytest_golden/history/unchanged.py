@@ -99,7 +99,7 @@ def select_changed(question: Question, store: Store | None) -> Selection:
     manifest, ref = question.manifest, question.ref
     folder = manifest.workspace_root
     if not unchanged_tree.is_in_git(folder):
-        return _run_all(question, None, f"{folder} is in no git repository")
+        return _run_all(question, None, f"{folder} is not in a git repository")
     try:
         venvs = {project.venv for project in manifest.projects if project.venv is not None}
         known = [Path(sys.prefix), *(locate_venv(venv, folder) for venv in venvs)]
@@ -249,7 +249,7 @@ class Present:
     why that is not known. `hide` removes secrets from a declaration, as the store does. Files that `claims` leave
     unclaimed may be an input of any project that declares no `depends_on`; `ignored` are those of them that git ignores.
     `ignored_judging` are ignored files that can judge every project, whatever it declares. `where` are this machine and
-    workspace, as the store has them. `no_reads` are files that are no input of a project that reads them; None if the reads do not
+    workspace, as the store has them. `no_reads` are files that are not inputs of a project that reads them; None if the reads do not
     matter. `list_held` returns the files of a commit; None if git does not know it.
     """
 

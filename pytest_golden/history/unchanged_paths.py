@@ -280,12 +280,12 @@ class Claims:
     A pipeline sees the whole workspace. A file is claimed if it is in the folder of another project, or if a `depends_on`
     names it. No project reads a file that is only for people, such as documentation.
 
-    `kept` are further places that are no project's input, such as the manifest, whose entries are compared instead.
+    `kept` are further places that are not a project's inputs, such as the manifest, whose entries are compared instead.
     """
 
     def __init__(self, everyone: Collection[InputPlaces], kept: Iterable[str] = ()) -> None:
         folders = {places.folder for places in everyone if places.folder is not None}
-        # A folder that holds those of others is no claim to what else is in it.
+        # A folder that holds those of others is not a claim to what else is in it.
         holding = {above for folder in folders for above in list_above(folder)}
         self._places = {*(folders - holding), *kept}
         self._patterns: dict[str, set[str]] = {}

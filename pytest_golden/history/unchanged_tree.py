@@ -117,7 +117,7 @@ def find_base(folder: Path, ref: str) -> str:
         SettingsError: no such ref; the message says what to fetch.
     """
     if not ref.strip() or ref.startswith("-"):
-        raise SettingsError(f"--golden-changed {ref!r} is no git ref: give a branch, a tag or a commit.")
+        raise SettingsError(f"--golden-changed {ref!r} is not a git ref: give a branch, a tag or a commit.")
     try:
         commit = find_commit(folder, ref)
     except GoldenError as error:
@@ -211,7 +211,7 @@ class IgnoredFiles:
             yield Path(folder)
 
     def _is_explained(self, file: Path, relative: str, changed_at: float) -> bool:
-        """Tell whether it is a report, or a folder in which only files changed that are no input."""
+        """Tell whether it is a report, or a folder in which only files changed that are not inputs."""
         if not file.is_dir() or file.is_symlink():
             return bool(list_reports(self._root, [relative]))
         try:

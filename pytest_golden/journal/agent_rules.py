@@ -29,15 +29,15 @@ def _check_limit(value: Any) -> int:
 _LIMIT = kinds.Kind(_check_limit, {"type": "integer", "minimum": 1})
 _RETENTION_KEYS = kinds.Table.of(
     (
-        kinds.Key("days", _LIMIT, "Closed entries are kept for so many days.", nullable=True),
-        kinds.Key("entries", _LIMIT, "So many closed entries are kept, the newest.", nullable=True),
+        kinds.Key("days", _LIMIT, "How many days closed entries are kept.", nullable=True),
+        kinds.Key("entries", _LIMIT, "How many closed entries are kept; the newest stay.", nullable=True),
     )
 )
 _ASSESSMENTS = {
-    "all_expired": "What an entry is whose expectations all went without news.",
-    "some_expired": "What an entry is of whose expectations some are met and others went without news.",
-    "unmet": "What an entry is of which an expectation is unmet, or that news was against.",
-    "critical_lost": "What an entry is of which a critical expectation is unmet or went without news.",
+    "all_expired": "The assessment if no expectation was answered in time.",
+    "some_expired": "The assessment if some expectations are met and others were not answered in time.",
+    "unmet": "The assessment if an expectation is unmet, or a signal speaks against the entry.",
+    "critical_lost": "The assessment if a critical expectation is unmet or was not answered in time.",
 }
 #: The keys of an agent's rules.
 RULE_KEYS = kinds.Table.of(
@@ -55,7 +55,9 @@ RULE_KEYS = kinds.Table.of(
         kinds.Key(
             "retention", kinds.record_of(_RETENTION_KEYS), "What pruning leaves: {days, entries}.", nullable=True
         ),
-        kinds.Key("check_hosts", kinds.list_of(kinds.TEXT), "The hosts whose pages its checks may ask.", nullable=True),
+        kinds.Key(
+            "check_hosts", kinds.list_of(kinds.TEXT), "The hosts whose pages its checks may request.", nullable=True
+        ),
         kinds.Key("check_commands", kinds.FLAG, "Whether its checks may run commands.", nullable=True),
         kinds.Key("check_network", kinds.FLAG, "Whether such a command may have the network.", nullable=True),
     )
@@ -78,7 +80,7 @@ def parse_rules(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Rule
     for agent_id, record in given.items():
         if agent_id == _ALL:
             findings += kinds.findings_below(
-                _ALL, kinds.wrong(f"{_ALL} is no agent: {EVERYBODY} stands for all that are not named")
+                _ALL, kinds.wrong(f"{_ALL} is not an agent: {EVERYBODY} stands for all that are not named")
             )
             continue
         try:
@@ -123,7 +125,7 @@ def read_rules_file(path: Path) -> Mapping[str, Mapping[str, Any]]:
         place = getattr(error, "problem_mark", None)
         line = f" line {place.line + 1}" if place is not None else ""
         raise SettingsError(
-            f"the journal's rules in {path}{line} are no YAML; indent and quote them as YAML wants"
+            f"the journal's rules in {path}{line} are not YAML; correct their indentation and quotes"
         ) from None
     except ValueError as error:
         raise SettingsError(f"the journal's rules in {path}: {error}") from None

@@ -87,7 +87,7 @@ def _make(record: Mapping[str, Any], entry_id: str, timestamp: datetime) -> Expe
     minutes = record.get("expires_minutes")
     if polarity is Polarity.NEGATIVE and minutes is None:
         raise kinds.wrong(
-            "polarity negative wants expires_minutes: that nothing happened can only be said when a time is over"
+            "polarity negative needs expires_minutes: only after that time is it certain that nothing happened"
         )
     hint, check = record.get("match_hint"), record.get("check")
     if check is not None and minutes is not None and read_check(check).after_ms >= minutes * _MINUTE_MS:

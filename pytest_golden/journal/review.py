@@ -291,7 +291,7 @@ def parse_timestamp(text: str, now: datetime) -> datetime:
         return datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         shown = text if text.isprintable() else show(text)
-        raise ValueError(f"{shown} is no time; give 90d, 12h, 30m or a time such as 2026-03-01T12:00Z") from None
+        raise ValueError(f"{shown} is not a time; give 90d, 12h, 30m or a time such as 2026-03-01T12:00Z") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ def _find_lesson(recorded: RecordedResult, trajectory: str | None) -> _Lesson:
 def _read_result(recorded: RecordedResult) -> Mapping[str, Any]:
     result = json.loads(recorded.result)
     if not isinstance(result, dict):
-        raise ValueError(f"the result of {recorded.project} is no object")  # noqa: TRY004 - one kind of refusal
+        raise ValueError(f"the result of {recorded.project} is not an object")  # noqa: TRY004 - one kind of refusal
     return result
 
 

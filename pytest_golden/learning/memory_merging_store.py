@@ -72,7 +72,7 @@ def merge_memories(source: Connection, target: Connection) -> int:
     every = map(_check_row, source.execute(_ALL, execution_options=_ROWS_AT_ONCE).mappings())
     for (namespace, key), rows in groupby(every, key=lambda row: (row["namespace"], row["key"])):
         if not namespace.endswith("/"):
-            raise ValueError(f"memories: {show(namespace)} is no namespace")
+            raise ValueError(f"memories: {show(namespace)} is not a namespace")
         elements = read_namespace(namespace)
         is_lesson = len(elements) == _LESSON_DEPTH and elements[0] == LESSONS
         if is_lesson:
@@ -91,7 +91,7 @@ def _check_row(row: Any) -> Row:
     check_texts("tags of a memory", row["tags"])
     for name in ("value", "provenance"):
         if not isinstance(row[name], dict) and (name == "value" or row[name] is not None):
-            raise ValueError(f"memories: the {name} of {show(row['key'])} is no object")
+            raise ValueError(f"memories: the {name} of {show(row['key'])} is not an object")
     return dict(row)
 
 
@@ -138,7 +138,7 @@ def _settle_agent(target: Connection, agent: str) -> None:
         try:
             lessons[key] = fold_versions(versions)
         except (TypeError, ValueError, IndexError):
-            _log.warning("a memory among the lessons is none", extra={"key": key})
+            _log.warning("a memory among the lessons is not a lesson", extra={"key": key})
     for key, skill in settle_lessons(lessons).items():
         versions = histories[key]
         value = skill.to_dict()

@@ -295,7 +295,7 @@ class MemoryStore:
                 try:
                     from pytest_golden.learning.vectors.hybrid import HybridSearch
                 except ImportError as error:
-                    message = f"it takes an extra: pip install 'pytest-golden-projects[embeddings]' ({error})"
+                    message = f"it needs an extra: pip install 'pytest-golden-projects[embeddings]' ({error})"
                     raise VectorsError(message) from None
                 self._hybrid = HybridSearch(self._store, self._embedder, self._embedder_seconds)
             return self._hybrid

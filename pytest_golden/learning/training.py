@@ -54,7 +54,7 @@ def trajectories_for(problem: str, agent: str, limit: int = 5, *, store: MemoryS
 
     The agent's own plans come first, then everybody's, each best first. `metadata` has `operator` (`production_learned`),
     `plan_id`, `outcome_id`, `problem`, `strategy_description`, `reasoning_pattern`, `confidence`, and `warnings`: what failed for
-    such a problem, and why. A plan that failed is no trajectory.
+    such a problem, and why. A plan that failed is not a trajectory.
 
     Args:
         problem: words; a plan must have half of those that tell anything, two at least, in its task or its steps.
@@ -346,7 +346,7 @@ def check_names(components: object) -> tuple[str, ...]:
         raise GoldenError("no components: name at least one text that is to be improved")
     for name in names:
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
-            raise GoldenError(f"{name!r:.100} is no name of a component: give a line of text")
+            raise GoldenError(f"{name!r:.100} is not a name of a component: give a line of text")
     if len(set(names)) < len(names):
         raise GoldenError(f"a component is named twice: {', '.join(names)}")
     return names

@@ -64,7 +64,7 @@ def rewrite_manifest(path: Path, text: str) -> None:
     """Write a changed text in the place of a manifest: a link is followed, and line ends and permissions stay.
 
     Raises:
-        ManifestError: the text is no manifest; the file stays as it is.
+        ManifestError: the text is not a manifest; the file stays as it is.
         OSError: it cannot be written.
     """
     parse_manifest(text, path.name, path.absolute().parent)
@@ -83,7 +83,7 @@ def add_projects(text: str, projects: Sequence[Sequence[str]]) -> str:
     """
     declared = _find_value(yaml.compose(text, Loader=yaml.SafeLoader), "golden_projects")
     if not isinstance(declared, yaml.SequenceNode) or declared.flow_style or not declared.value:
-        raise NotInTextError("`golden_projects:` is no list with a line for each project: add the projects by hand")
+        raise NotInTextError("`golden_projects:` is not a list with a line for each project: add the projects by hand")
     indent = " " * declared.start_mark.column
     end = _find_end(declared)
     if text[end - 1] == "\n":

@@ -572,7 +572,7 @@ def _check_database(value: Any) -> str:
     text = check_text(value)
     if not re.match(_VARIABLE_REFERENCE, text):
         raise wrong(
-            f"{show(text)} is no variable; write the one of pass_env that holds the URL, such as ${{DATABASE_URL}}"
+            f"{show(text)} is not a variable; write the one of pass_env that holds the URL, such as ${{DATABASE_URL}}"
         )
     return text
 

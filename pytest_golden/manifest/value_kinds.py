@@ -63,7 +63,7 @@ def _check_bound(value: Any) -> float | str | None:
     try:
         datetime.fromisoformat(check_text(text))
     except ValueError:
-        raise wrong(f"{show(value)} is no number, day or time; write one, or null for no bound") from None
+        raise wrong(f"{show(value)} is not a number, day or time; write one, or null for no bound") from None
     return str(text)
 
 
@@ -75,7 +75,7 @@ def _check_clock(value: Any) -> str:
     except ValueError:
         time = None
     if time is None:
-        raise wrong(f"{show(value)} is no day, and no time without a zone; write one, such as {_TIME}")
+        raise wrong(f"{show(value)} is neither a day nor a time without a zone; write one, such as {_TIME}")
     return f"{time:%Y-%m-%d %H:%M:%S}"
 
 
@@ -117,7 +117,7 @@ def _check_share(value: Any) -> float:
         return float(found[1]) / 100
     if isinstance(plain, int | float) and not isinstance(plain, bool) and 0 <= plain < float("inf"):
         return float(plain)
-    raise wrong(f"{show(value)} is no share; write it in percent, such as 10%, or as a number, such as 0.1")
+    raise wrong(f"{show(value)} is not a share; write it in percent, such as 10%, or as a number, such as 0.1")
 
 
 _NUMBER_OR_TIME = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "null"}]}

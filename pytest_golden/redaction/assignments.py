@@ -206,7 +206,7 @@ def _is_only_a_word(text: str, name: str, name_start: int, head: re.Match[str]) 
 def _name_start(text: str, position: int) -> int:
     before = text[max(0, position - _NAME_REACH) : position]
     start = position - len(_NAME_SIGNS.match(before[::-1])[0])  # type: ignore[index]  # it matches nothing, too
-    # The n of a JSON text's \n is no part of the name.
+    # The n of a JSON text's \n is not part of the name.
     if start and text[start - 1] == "\\" and text[start] in "nrt":
         start += 1
     return min(start, position)

@@ -116,7 +116,7 @@ def _list_parts(text: str, depth: int = 0) -> Iterator[str]:
     if len(text) > _LARGEST or depth > _DEEPEST or is_ordinary(text):
         return
     for part in dict.fromkeys(_split(text, is_document=depth == 0 or "\n" in text)):
-        # What is left of a URL without its scheme is no value.
+        # What is left of a URL without its scheme is not a value.
         if part != text and not part.startswith("//"):
             yield part
             yield from _list_parts(part, depth + 1)

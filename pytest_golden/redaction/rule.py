@@ -1,7 +1,7 @@
 """What the rules of redaction share: which names and values are secrets, and what a rule is.
 
 A name promises a secret (`DB_PASSWORD`, `apiKey`, `client-secret`) or not (`max_tokens`, `tokenizer`, `public_key`). A value
-that is a reference, a placeholder, a number or nothing is no secret: `password: ${DB_PASSWORD}` tells a reader where to
+that is a reference, a placeholder, a number or nothing is not a secret: `password: ${DB_PASSWORD}` tells a reader where to
 look, and hiding it would hide the mistake. A rule is a pattern, its replacement, and keywords: a text without them is
 skipped. Each pattern has a bounded length or consumes a whole run of characters before it decides, so no text makes it slow.
 """

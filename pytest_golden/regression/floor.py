@@ -1,6 +1,6 @@
 """The floor: what the base's manifest promised and this one no longer does. Pure comparison of two manifests.
 
-A weakening is not a failure of a project; a person has to accept it. What asks for as much or more is no weakening, and
+A weakening is not a failure of a project; a person has to accept it. What asks for as much or more is not a weakening, and
 neither is a change of title, description or tags. Values of environment variables are never quoted, only their names.
 """
 

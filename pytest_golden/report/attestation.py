@@ -40,7 +40,7 @@ _HOW_TO_MAKE_A_KEY = "`openssl genpkey -algorithm ed25519 -out KEY` makes one"
 _HOW_TO_PUBLISH_IT = "`openssl pkey -in KEY -pubout -out PUB` makes one from the key that signs"
 _PEM_BEGINS = "-----BEGIN"
 _PASSED = "PASSED"
-_NO_STATEMENT = "it is no statement about a gate"
+_NO_STATEMENT = "it is not a statement about a gate"
 _SIGNED = "it is signed: give the public key by --key instead of `none`"
 # `XY PATH`. Source: git-status(1), "Short Format".
 _STATUS_WIDTH = 3
@@ -231,7 +231,7 @@ def find_key() -> Ed25519PrivateKey | None:
         )
     if given == UNSIGNED:
         return None
-    with _reading_key(f"{KEY_VARIABLE} is no Ed25519 private key", _HOW_TO_MAKE_A_KEY):
+    with _reading_key(f"{KEY_VARIABLE} is not an Ed25519 private key", _HOW_TO_MAKE_A_KEY):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -250,7 +250,7 @@ def read_public_key(given: str) -> Ed25519PublicKey | None:
     """
     if given == UNSIGNED:
         return None
-    with _reading_key(f"--key {given} is no Ed25519 public key", _HOW_TO_PUBLISH_IT):
+    with _reading_key(f"--key {given} is not an Ed25519 public key", _HOW_TO_PUBLISH_IT):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -297,9 +297,9 @@ def read_statement(text: str, key: Ed25519PublicKey | None) -> dict[str, Any]:
         payload = base64.b64decode(envelope["payload"], validate=True)
         signatures = [base64.b64decode(one["sig"], validate=True) for one in envelope["signatures"]]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise GoldenError("it is no signed statement: its form is not that of a DSSE envelope") from None
+        raise GoldenError("it is not a signed statement: its form is not that of a DSSE envelope") from None
     if envelope.get("payloadType") != PAYLOAD_TYPE:
-        raise GoldenError("it is no in-toto statement")
+        raise GoldenError("it is not an in-toto statement")
     for signature in signatures:
         with suppress(InvalidSignature):
             key.verify(signature, _encode_for_signing(payload))

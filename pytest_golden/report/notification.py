@@ -131,13 +131,13 @@ def post_change(url: str, change: GateChange) -> None:
     """Post the text of a change to a webhook.
 
     Raises:
-        SettingsError: it is no address of a webhook.
+        SettingsError: it is not an address of a webhook.
         GoldenError: the webhook cannot be reached, or refuses.
     """
     parts = urlsplit(url)
     is_local = parts.scheme == "http" and parts.hostname in {"127.0.0.1", "localhost", "::1"}
     if not parts.hostname or not (parts.scheme == "https" or is_local):
-        raise SettingsError(f"{VARIABLE} is no https address of a webhook; give one such as Slack makes")
+        raise SettingsError(f"{VARIABLE} is not an https address of a webhook; give one such as Slack makes")
     body = json.dumps({"text": change.text}).encode()
     request = Request(url, body, {"Content-Type": "application/json", "User-Agent": "pytest-golden-projects"})
     try:

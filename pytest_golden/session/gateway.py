@@ -51,7 +51,7 @@ class SessionGateway:
                 found = self._config.hook.pytest_golden_gateway(config=self._config)
             if not callable(getattr(found, "run_pipeline", None)):
                 raise GatewayError(
-                    f"pytest_golden_gateway gave {found!r}, which has no run_pipeline: return an object that has one."
+                    f"pytest_golden_gateway returned {found!r}, which has no run_pipeline: return an object that has one."
                 )
             self._gateway = found
         return self._gateway

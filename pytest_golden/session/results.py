@@ -299,7 +299,7 @@ class FloorCheck:
         self._tell_emptied(self._base.commit)
 
     def _tell_emptied(self, commit: str) -> None:
-        """Note which projects pass although the change has emptied an input. That may be right, so it is no weakening."""
+        """Note which projects pass although the change has emptied an input. That may be right, so it is not a weakening."""
         from pytest_golden.history.base_files import find_emptied_inputs
 
         root, path = self._declared.manifest.workspace_root, self._declared.manifest_path

@@ -174,7 +174,7 @@ class _FileTarget:
     @contextmanager
     def open_empty(self, place: Location) -> Iterator[Connection]:
         if place.path is None:
-            raise SettingsError(f"the store {place.shown} would be gone at once; give a file")
+            raise SettingsError(f"the store {place.shown} exists only in memory; give a file")
         with made_whole(place.path) as draft:
             try:
                 with Store.open(draft) as store, store.write() as connection:

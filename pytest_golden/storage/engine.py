@@ -72,10 +72,10 @@ _TROUBLES_OF_SYSTEM = {
 # How Python's driver reports text that is not UTF-8. The pages and the other rows are intact.
 _UNREADABLE_TEXT = "Could not decode to UTF-8"
 _WORDS_OF_FILE = {
-    StorageTrouble.LOCKED: "another process holds it locked; try again when that one has ended",
-    StorageTrouble.FULL: "the disk is full; make room",
+    StorageTrouble.LOCKED: "another process has locked it; try again when that process has ended",
+    StorageTrouble.FULL: "the disk is full; free some space",
     StorageTrouble.READ_ONLY: (
-        "it cannot be written; let its folder and all files whose names begin with its own be written, or give another store"
+        "it cannot be written; make its folder and all files whose names begin with its own writable, or give another store"
     ),
     StorageTrouble.CORRUPT: "it is damaged",
     StorageTrouble.GONE: "its file was moved, removed or replaced while it was open",
@@ -97,7 +97,7 @@ _TROUBLES_OF_SERVER = {
     "XX002": StorageTrouble.CORRUPT,
 }
 _WORDS_OF_SERVER = {
-    StorageTrouble.FULL: "the disk of its server is full; make room",
+    StorageTrouble.FULL: "the disk of its server is full; free some space",
     StorageTrouble.READ_ONLY: "it cannot be written; let this role read and write its tables, or give another store",
 }
 
@@ -290,11 +290,11 @@ def find_words(error: Any) -> str | None:
     if error.sqlstate == _UNDEFINED_TABLE and f'"{VERSION_TABLE}"' in str(error):
         return "it has no tables any more; restore them, or run `golden store upgrade --store URL`"
     if error.sqlstate == _READ_ONLY_TRANSACTION:
-        return "it cannot be written: it is a standby, or set to be read alone; end that, or give another store"
+        return "it cannot be written: it is a standby, or read-only; change that, or give another store"
     if trouble is StorageTrouble.UNREACHABLE and (error.sqlstate or _CLASSES_OF_SERVER[0]).startswith(
         _CLASSES_OF_SERVER
     ):
-        return "its server cannot be used; see that it runs and lets this role in"
+        return "its server cannot be used; check that it runs and accepts this role"
     return _WORDS_OF_SERVER.get(trouble)
 
 

@@ -249,7 +249,9 @@ def _check_pages(path: Path) -> tuple[str, ...]:
         if messages != ["ok"]:
             return tuple(line for message in messages for line in message.splitlines())
         broken = connection.execute("PRAGMA foreign_key_check").fetchmany(_MOST_NAMED)
-    return tuple(f"row {row} of {table} refers to what is not there, in {parent}" for table, row, parent, _ in broken)
+    return tuple(
+        f"row {row} of {table} refers to a row that does not exist, in {parent}" for table, row, parent, _ in broken
+    )
 
 
 def _check_references(connection: Connection) -> tuple[str, ...]:
@@ -261,7 +263,7 @@ def _check_references(connection: Connection) -> tuple[str, ...]:
             there = sa.select(meant).where(meant == column).exists()
             broken = sa.select(table.c.number).where(column.is_not(None), ~there).order_by(table.c.number)
             problems += [
-                f"row {number} of {table.name} refers to what is not there, in {meant.table.name}"
+                f"row {number} of {table.name} refers to a row that does not exist, in {meant.table.name}"
                 for number in connection.scalars(broken.limit(_MOST_NAMED))
             ]
     return tuple(problems[:_MOST_NAMED])
@@ -289,7 +291,7 @@ def _check_index(store: Store) -> tuple[tuple[str, ...], tuple[str, ...]]:
     except StorageError as error:
         if error.trouble is not StorageTrouble.READ_ONLY:
             raise
-        return (), ("the search index was not checked: that wants to write",)
+        return (), ("the search index was not checked: that would write",)
     return () if fault is None else (f"{fault}; `golden store upgrade` builds it again",), ()
 
 
@@ -409,7 +411,7 @@ def _refuse_damaged(copy: Path, shown: str) -> None:
     if VERSION_TABLE not in names:
         raise describe_foreign(shown)
     if false_table is not None:
-        raise StorageError(f"the store {shown}: its {false_table} are no table; give another file")
+        raise StorageError(f"the store {shown}: its {false_table} are not tables; give another file")
     problems = check_store(copy).problems
     if problems:
         reason = "; ".join(problem.removeprefix(f"the store {copy}: ") for problem in problems[:_MOST_SHOWN])

@@ -95,7 +95,7 @@ def _at_server(url: URL) -> Location:
         raise SettingsError(f"the store {_show(url)}: its URL holds a NUL character; remove %00")
     if find_spec(_DRIVER) is None:
         raise SettingsError(
-            f"the store {_show(url)}: PostgreSQL wants a driver; `pip install 'pytest-golden-projects[postgres]'`"
+            f"the store {_show(url)}: PostgreSQL needs a driver; `pip install 'pytest-golden-projects[postgres]'`"
         )
     query = {key: url.query[key] for key in _SHOWN_KEYS if _is_shown(key, url.query.get(key, ""))}
     shown = url.create("postgresql", url.username, None, url.host, url.port, url.database, query)

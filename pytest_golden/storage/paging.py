@@ -91,7 +91,7 @@ def check_page_limit(limit: object) -> int:
     """Return a valid number of items of a page.
 
     Raises:
-        ValueError: it is no whole number from 1 to 200.
+        ValueError: it is not a whole number from 1 to 200.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_ITEMS:
         raise ValueError(f"limit must be a whole number from 1 to {MOST_ITEMS}, not {limit!r:.40}")

@@ -146,7 +146,7 @@ def look_at_file(place: Location, busy_seconds: float) -> None:
 def _prepare_place(path: Path, *, only_reads: bool) -> None:
     try:
         if path.exists() and not path.is_file():
-            raise StorageError(f"the store {path}: that is no file; give the path of a file")
+            raise StorageError(f"the store {path}: that is not a file; give the path of a file")
         if not only_reads:
             make_folder(path.parent)
         elif not path.exists():
@@ -312,7 +312,7 @@ def refuse_foreign(path: Path) -> None:
     """Refuse an existing path that is not a store. A damaged or locked store is not refused.
 
     Raises:
-        SettingsError: it is a folder, a file that is no database, or a database of another program.
+        SettingsError: it is a folder, a file that is not a database, or a database of another program.
     """
     try:
         is_there = path.exists()
@@ -321,7 +321,7 @@ def refuse_foreign(path: Path) -> None:
     if path.is_dir():
         raise SettingsError(f"{path} is a folder; give a file")
     if is_there and not path.is_file():
-        raise SettingsError(f"{path} is no file; give a file")
+        raise SettingsError(f"{path} is not a file; give a file")
     if is_there and _is_foreign(path):
         raise SettingsError(f"{path} is not a golden store; nothing was changed")
 

@@ -280,7 +280,7 @@ def json_member(column: Column[Any], key: str) -> Any:
 def json_member_text(column: Column[Any], key: str, *, may_be_damaged: bool = False) -> Any:
     """Return a member that is a text, or NULL; one of another kind as its JSON.
 
-    With `may_be_damaged`, what is no JSON, as anybody may write into SQLite, has no members; else it raises.
+    With `may_be_damaged`, what is not JSON, as anybody may write into SQLite, has no members; else it raises.
     """
     on_sqlite = column[key].as_string()
     if may_be_damaged:

@@ -54,7 +54,7 @@ def read_trajectory(path: str | PathLike[str]) -> Trajectory:
 
     Raises:
         OSError: the file cannot be read.
-        GoldenError: it is no trajectory, or a newer program wrote it.
+        GoldenError: it is not a trajectory, or a newer program wrote it.
     """
     reading = _Reading(Path(path))
     for record in _read_records(Path(path)):
@@ -67,7 +67,7 @@ def read_outline(path: str | PathLike[str]) -> tuple[Trajectory, int, int]:
 
     Raises:
         OSError: the file cannot be read.
-        GoldenError: it is no trajectory, or a newer program wrote it.
+        GoldenError: it is not a trajectory, or a newer program wrote it.
     """
     reading = _Reading(Path(path))
     counts = dict.fromkeys((_STEP, _SNAPSHOT), 0)
@@ -85,7 +85,7 @@ def iter_steps(path: str | PathLike[str]) -> Iterator[Step]:
 
     Raises:
         OSError: the file cannot be read.
-        GoldenError: it is no trajectory.
+        GoldenError: it is not a trajectory.
     """
     for record in _read_records(Path(path)):
         if record is not None and record["record"] == _STEP:
@@ -203,7 +203,7 @@ def _read_records(path: Path, *, outline: bool = False) -> Iterator[dict[str, An
                 ends_file = ends_file or ends.enter_context(path.open("rb"))
                 record |= _read_end(ends_file, record)
             if number == 0 and not _is_header(record, line):
-                message = f"{path} is no trajectory: its first line must be a JSON object that starts {_HEADER_START.decode()}"
+                message = f"{path} is not a trajectory: its first line must be a JSON object that starts {_HEADER_START.decode()}"
                 raise GoldenError(message)
             yield record
 

@@ -383,9 +383,9 @@ def _split(text: str) -> Iterator[_Token]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None and text[at] in "\"'":
-            raise ValueError(f"column {at + 1}: the quote that begins here has no end")
+            raise ValueError(f"column {at + 1}: this quote is not closed")
         if found is None:
-            raise ValueError(f"column {at + 1}: {text[at]!r} alone means nothing; operators are {_ALL_OPERATORS}")
+            raise ValueError(f"column {at + 1}: {text[at]!r} is not an operator; operators are {_ALL_OPERATORS}")
         if found.lastgroup != "space":
             yield _Token(str(found.lastgroup), found[0], at + 1)
         at = found.end()
@@ -405,7 +405,7 @@ class _Parser:
             return StepQuery()
         query = self._read_any()
         if self._next.kind != "end":
-            raise ValueError(f"column {self._next.column}: this ) closes nothing")
+            raise ValueError(f"column {self._next.column}: this ) has no matching (")
         return query
 
     @property
@@ -449,7 +449,7 @@ class _Parser:
     def _read_inside(self, opened: _Token) -> StepQuery:
         query = StepQuery() if self._is("bracket", ")") else self._read_any()
         if not self._is("bracket", ")"):
-            raise ValueError(f"column {opened.column}: the ( that begins here has no )")
+            raise ValueError(f"column {opened.column}: this ( is not closed")
         self._take()
         return query
 

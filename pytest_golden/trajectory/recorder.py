@@ -256,7 +256,7 @@ class TrajectoryRecorder:
 
     def _refuse_unknown(self, field: str, step_id: str) -> None:
         if not self._ids.knows(step_id):
-            raise ValueError(f"{field} {step_id!r} is not a step of this trajectory: give an id that `step` gave")
+            raise ValueError(f"{field} {step_id!r} is not a step of this trajectory: give an id that `step` returned")
 
     def _see_forks(self) -> None:
         if self._process == os.getpid():
@@ -329,7 +329,7 @@ def recording(path: Any = None, *, metadata: Mapping[str, Any] | None = None, on
     """Record a piece of work: a with-block that gives the recorder, or a decorator that makes one for each call.
 
     The end of the block completes the trajectory with success, unless the block has completed it. An exception leaves
-    a critical observation, completes it with error (timeout for a `TimeoutError`, partial for what is no error, such
+    a critical observation, completes it with error (timeout for a `TimeoutError`, partial for what is not an error, such
     as an interrupt) and goes on. `on_complete` is then called with the trajectory; what it raises goes on too, unless
     the work has raised. A decorated function, coroutine or generator finds its recorder by `current_recorder()`.
 

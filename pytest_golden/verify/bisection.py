@@ -352,7 +352,9 @@ def list_first_parents(folder: Path, bad: str, good: str | None, since: str | No
     if good is not None:
         fork = git.run_git(folder, "merge-base", "--is-ancestor", good, bad)
         if fork.returncode or good == bad:
-            raise GoldenError(f"{good[:_SHORT]} is no ancestor of {bad[:_SHORT]}: give a commit that came before it")
+            raise GoldenError(
+                f"{good[:_SHORT]} is not an ancestor of {bad[:_SHORT]}: give a commit that came before it"
+            )
     limits = [] if good is None else [f"^{good}"]
     limits += [] if since is None else [f"--since={since}"]
     told = _ask(folder, "rev-list", "--first-parent", "--reverse", f"--max-count={_MOST_COMMITS}", bad, *limits)

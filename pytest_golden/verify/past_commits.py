@@ -267,7 +267,7 @@ class Replayer:
         """Run the projects at each commit after `base` up to `head`.
 
         Raises:
-            GoldenError: `base` is no ancestor of `head`, or git cannot list the commits.
+            GoldenError: `base` is not an ancestor of `head`, or git cannot list the commits.
         """
         commits = list_range(self._past.manifest.parent, base, head)
         missing = {one.commit: [name for name in names if name not in self._read_known(one.commit)] for one in commits}
@@ -321,7 +321,7 @@ def list_range(folder: Path, base: str, head: str) -> tuple[_Told, ...]:
         GoldenError: the base is not an ancestor of the head, or git cannot list the commits.
     """
     if git.run_git(folder, "merge-base", "--is-ancestor", base, head).returncode:
-        raise GoldenError(f"{base[:_SHORT]} is no ancestor of {head[:_SHORT]}: give a commit that came before it")
+        raise GoldenError(f"{base[:_SHORT]} is not an ancestor of {head[:_SHORT]}: give a commit that came before it")
     how = ("--first-parent", "--reverse", f"--max-count={_MOST_COMMITS}", "-z", "--format=%H%x01%cs%x01%s")
     told = git.ask_git(folder, "log", *how, f"{base}..{head}", failing="git cannot list commits")
     lines = filter(None, told.decode("utf-8", "replace").split("\0"))

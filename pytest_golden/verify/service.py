@@ -117,7 +117,7 @@ class Verifier:
         _refuse_gaps(comparisons, side)
         alike = {one.runs.name for one in comparisons if one.runs.is_skipped_alike}
         found = [redact(one) for one in report.weakened_floor]
-        # A project that the base skipped too, for the same reason, is no weakening.
+        # A project that the base skipped too, for the same reason, is not a weakening.
         weakened = tuple(one for one in found if one["kind"] != WeakeningKind.NOT_RUN or one["project"] not in alike)
         is_excused = len(weakened) < len(found)
         return Verification(

@@ -49,13 +49,13 @@ class Shard:
         """Read `I/N`; `place` says where that was given.
 
         Raises:
-            SettingsError: it is no shard.
+            SettingsError: it is not a shard.
         """
         found = _SHARD_FORM.fullmatch(text.strip())
         index, count = map(int, found.groups()) if found else (0, 0)
         if not 1 <= index <= count <= MOST_SHARDS:
             raise SettingsError(
-                f"{place}: {text!r} is no shard: give I/N, such as 2/4, with I from 1 to N and N at most {MOST_SHARDS}."
+                f"{place}: {text!r} is not a shard: give I/N, such as 2/4, with I from 1 to N and N at most {MOST_SHARDS}."
             )
         return cls(index, count)
 
@@ -155,7 +155,7 @@ def read_plan(path: Path) -> ShardPlan:
     """Read a plan from its file.
 
     Raises:
-        SettingsError: it is not there, cannot be read, or is no plan.
+        SettingsError: it is not there, cannot be read, or is not a plan.
     """
     try:
         with path.open("rb") as stream:
@@ -169,7 +169,7 @@ def read_plan(path: Path) -> ShardPlan:
         plain = None
     plan = _parse_plan(plain)
     if plan is None:
-        raise SettingsError(f"{path} is no plan of shards: write one anew with `golden shards plan --shards N`.")
+        raise SettingsError(f"{path} is not a plan of shards: write a new one with `golden shards plan --shards N`.")
     return plan
 
 

@@ -244,7 +244,7 @@ class PublicPlace:
         """Read `--public-url`.
 
         Raises:
-            SettingsError: it is no address of a server.
+            SettingsError: it is not an address of a server.
         """
         if public_url is None:
             return cls(bound_host)

@@ -199,7 +199,7 @@ def test_a_damaged_record_is_one_sentence(changed: Path, golden: Golden) -> None
         (changed / ".golden/waiting/sales/waiting.json").write_text(text)
         ran = golden("accept", "sales", *RIGHT)
         assert ran.code == 1
-        assert "what waits of sales cannot be read" in ran.err
+        assert "the waiting outputs of sales cannot be read" in ran.err
         assert golden("accept").code == 2
 
 
@@ -318,7 +318,7 @@ def test_an_artifact_that_is_none_or_of_another_commit_is_refused(shop: Path, go
         if content is not None:
             place.write_bytes(content)
         ran = golden("accept", "--from", str(place))
-        assert (ran.code, "artifact is no folder and no zip file" in ran.err) == (2, True)
+        assert (ran.code, "artifact is neither a folder nor a zip file" in ran.err) == (2, True)
     (tmp_path / "empty").mkdir()
     assert "holds no outputs that wait" in golden("accept", "--from", str(tmp_path / "empty")).err
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
@@ -393,7 +393,7 @@ def test_a_record_names_nothing_outside_of_the_baselines(changed: Path, golden: 
     forge(changed, path=path, change=change, baseline_sha256=None)
     ran = golden("accept", "sales", *RIGHT)
     assert ran.code == 1
-    assert "what waits of sales cannot be read: it is no record of this project" in ran.err
+    assert "the waiting outputs of sales cannot be read: it is not a record of this project" in ran.err
     assert list(changed.rglob("evil.txt")) == []
 
 
@@ -466,7 +466,7 @@ def test_a_damaged_or_huge_zip_file_is_one_sentence(changed: Path, golden: Golde
     broken = tmp_path / "broken.zip"
     broken.write_bytes(raw[:60] + b"\x00\xff\x13\x37" * 4 + raw[76:])
     ran = golden("accept", "--from", str(broken))
-    assert (ran.code, "is no folder and no zip file that can be read" in ran.err) == (2, True), ran.err
+    assert (ran.code, "is neither a folder nor a zip file that can be read" in ran.err) == (2, True), ran.err
     (tmp_path / "cut.zip").write_bytes(raw[: len(raw) // 2])
     assert golden("accept", "--from", str(tmp_path / "cut.zip")).code == 2
     size = raw.rindex(b"PK\x01\x02") + 24

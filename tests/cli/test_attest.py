@@ -221,7 +221,7 @@ def test_verification_and_own_gate_are_signed_too(
         json.dumps({**statement, "subject": []}),
     ):
         (repository.folder / "plain.json").write_text(text)
-        assert "it is no statement about a gate" in golden("attest", "check", "plain.json", "--key", "none").out
+        assert "it is not a statement about a gate" in golden("attest", "check", "plain.json", "--key", "none").out
     (repository.folder / "plain.json").write_text('{"payload": "", "signatures": []}')
     signed = golden("attest", "check", "plain.json", "--key", "none")
     assert signed.code == 1
@@ -243,7 +243,7 @@ def test_verification_and_own_gate_are_signed_too(
     [
         ("", "needs a key"),
         ("/nowhere/key.pem", "No such file"),
-        ("-----BEGIN x", "is no Ed25519 private key"),
+        ("-----BEGIN x", "is not an Ed25519 private key"),
         ("rsa", "kind"),
     ],
 )
@@ -266,5 +266,5 @@ def test_public_key_of_another_kind_is_refused(repository: Repository, golden: G
     for name in ("rsa.pub", "ours.pem", "missing.pub"):
         ran = golden("attest", "check", "st.json", "--key", str(keys / name))
         assert ran.code == 2
-        assert "is no Ed25519 public key as PEM" in ran.err
+        assert "is not an Ed25519 public key as PEM" in ran.err
         assert "openssl pkey -in KEY -pubout" in ran.err

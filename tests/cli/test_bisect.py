@@ -251,8 +251,8 @@ def write_wheel(folder: Path, version: int) -> None:
         (("orders", "--repeat", "0"), 2, "give a number from 1 to"),
         ((), 2, "name one golden project, or give --all"),
         (("orders", "--all"), 2, "name one golden project, or give --all"),
-        (("orders", "--since", " "), 2, "is no date"),
-        (("orders", "--env", "uv.lock"), 2, "--env 'uv.lock' is no file here"),
+        (("orders", "--since", " "), 2, "is not a date"),
+        (("orders", "--env", "uv.lock"), 2, "--env 'uv.lock' is not a file here"),
         (("orders", "--env", "/etc/passwd"), 2, "lies outside the repository"),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_good_end_that_fails_and_one_that_is_no_ancestor_are_told(shop: Path, 
     commit("Count the tax too", load=LOAD.format(11))
     commit("Note", note="1")
     assert "orders does not pass at" in golden("bisect", "orders", "--good", "HEAD~1").err
-    assert "is no ancestor of" in golden("bisect", "orders", "--good", "HEAD").err
+    assert "is not an ancestor of" in golden("bisect", "orders", "--good", "HEAD").err
     (shop / "golden_baselines" / "orders" / "orders.csv").write_text("id,total\n1,12\n")
     ran = golden("bisect", "orders")
     assert ran.code == 3

@@ -243,7 +243,7 @@ def test_bad_input_is_one_sentence_and_exit_code_two(repository: Repository, gol
         ((*both, "--store", MANIFEST), "is not a golden store"),
         ((*both, "--store", "bogus://x"), "no store can be there"),
         (("--resume",), "no cycle in"),
-        (("--resume", "cycle_1"), "is no cycle's id"),
+        (("--resume", "cycle_1"), "is not a cycle's id"),
     ):
         ran = golden("cycle", *words)
         assert (ran.code, ran.out) == (2, "")
@@ -262,13 +262,13 @@ def test_a_cycle_of_callables_is_not_resumed_by_commands(repository: Repository,
     CycleRunner(config, steps={"user_execution": interrupt}, store="none").run()
     ran = golden("cycle", "--resume")
     assert ran.code == 2
-    assert "take it up with `CycleRunner.resume`" in ran.err
+    assert "resume it with `CycleRunner.resume`" in ran.err
 
 
 def test_outside_git_it_says_so(folder: Path, golden: Golden) -> None:
     ran = golden("cycle", "--improve", "true", "--review", "true")
     assert ran.code == 2
-    assert "is in no git repository" in ran.err
+    assert "is not in a git repository" in ran.err
 
 
 def test_a_killed_cycle_is_resumed_with_the_step_that_was_running_and_its_worktree_stays_until_then(
@@ -313,7 +313,7 @@ def test_commands_with_secrets_are_not_kept_and_must_be_given_again(repository: 
     first = golden("cycle", *words)
     assert first.code == 3
     state = next((repository.folder / ".golden" / "cycles").glob("*.json"))
-    assert f"take it up by `golden cycle --resume {state.stem}`" in " ".join(first.out.split())
+    assert f"resume it with `golden cycle --resume {state.stem}`" in " ".join(first.out.split())
     assert secret not in state.read_text()
     again = golden("cycle", "--resume")
     assert again.code == 2
@@ -486,7 +486,7 @@ def test_a_floor_that_cannot_be_looked_at_before_stops_nothing(repository: Repos
     ran = golden("cycle", "--improve", "echo '#' >> lib.sh", "--review", "true", "--store", "none", "--json")
     reasons = {step["step"]: step["reason"] for step in ran.json["steps"]}
     assert (reasons["user_execution"], reasons["observation"]) == ("not known", "nothing is known")
-    assert "WARNING: how the golden projects stood before is not known: " in ran.err
+    assert "WARNING: the results on the base are not known: " in ran.err
 
 
 def test_recorded_results_of_the_base_are_not_made_again(repository: Repository, golden: Golden) -> None:

@@ -191,7 +191,7 @@ def test_one_commit_is_run_in_two_environments(shop: Path, golden: Golden) -> No
     [
         ((), "give the REF to compare with"),
         (("--env-a", "a.lock"), "--env-a and --env-b go together"),
-        (("--env-a", "a.lock", "--env-b", "none.lock"), "none.lock is no file"),
+        (("--env-a", "a.lock", "--env-b", "none.lock"), "none.lock is not a file"),
         (("--env-a", "bad.lock", "--env-b", "a.lock"), "bad.lock cannot be installed: ERROR: "),
         (("--env-a", "a.lock", "--env-b", "a.lock", "nobody"), "nobody"),
     ],

@@ -136,7 +136,7 @@ def test_what_cannot_be_tried_is_a_sentence(golden: Golden, repository: Reposito
     )
     assert f"{first[:12]} has no parent here" in golden("init", "--from-fix", first).err
     assert "--from-fix nowhere: there is no such commit here" in golden("init", "--from-fix", "nowhere").err
-    assert "--from-fix '--help' is no git ref" in golden("init", "--from-fix=--help").err
+    assert "--from-fix '--help' is not a git ref" in golden("init", "--from-fix=--help").err
     assert "give one of them" in golden("init", "--from-fix", "HEAD", "--from", "true").err
     # Later changes overlap the fix.
     repository.write(sums__py="def add(a, b):\n    return sum((a, b))\n")
@@ -148,7 +148,7 @@ def test_what_cannot_be_tried_is_a_sentence(golden: Golden, repository: Reposito
 def test_outside_git_is_a_sentence(golden: Golden, folder: Path) -> None:
     ran = golden("init", "--from-fix", "HEAD")
     assert ran.code == 2
-    assert "is in no git repository" in ran.err
+    assert "is not in a git repository" in ran.err
 
 
 def test_a_fix_below_the_top_folder_is_undone_there(

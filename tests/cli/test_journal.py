@@ -444,7 +444,7 @@ def test_old_entries_are_pruned(golden: Golden, folder: Path) -> None:
     [
         ([], "say how much to keep"),
         (["--keep", "0"], "--keep 0 cannot be used; give a number from 1"),
-        (["--older-than", "soon"], "--older-than soon is no time"),
+        (["--older-than", "soon"], "--older-than soon is not a time"),
         (["--rules", "rules.json"], "rules.a.retention.days: 0 is not"),
     ],
 )

@@ -163,8 +163,8 @@ def test_project_can_be_named_and_one_that_is_gone_is_not_told_of(golden: Golden
             "--diff nowhere: there is no such commit here. Check its name, or fetch it first: git fetch origin nowhere",
         ),
         (("--diff", "origin/main"), "git fetch origin main"),
-        (("--diff", " "), "is no git ref"),
-        (("--diff=--all",), "is no git ref"),
+        (("--diff", " "), "is not a git ref"),
+        (("--diff=--all",), "is not a git ref"),
         ((), "or ask with --task or --diff REF"),
     ],
 )
@@ -181,7 +181,7 @@ def test_outside_git_it_is_said(golden: Golden, folder: Path) -> None:
     Store.open(folder / ".golden" / "golden.db").close()
     ran = golden("recall", "--diff", "main")
     assert (ran.code, ran.out) == (2, "")
-    assert "is in no git repository" in ran.err
+    assert "is not in a git repository" in ran.err
 
 
 def test_what_is_left_is_learned_with_all_its_lessons(golden: Golden, gate: Gate) -> None:
@@ -393,7 +393,7 @@ def test_fixes_older_than_the_store_teach_by_being_run(
         (("--run", "3"), "give them with --history"),
         (("--history", "--from", "x"), "different tasks"),
         (("--history", "--run", "0"), "give a number from 1 to 1000"),
-        (("--history", "--since", ""), "is no date"),
+        (("--history", "--since", ""), "is not a date"),
     ],
 )
 def test_what_cannot_be_learned_from_history_is_refused(golden: Golden, words: tuple[str, ...], told: str) -> None:

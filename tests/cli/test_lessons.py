@@ -331,7 +331,7 @@ def test_superseded_lesson_names_the_later_one(golden: Golden, person: Golden, k
         (["approve", RENAMED.id, "--as-person", "--by", " "], "by must be text that is not blank"),
         (["prune"], "say which lessons to remove: give --older-than, --keep or --harmful"),
         (["prune", "--keep", "0"], "--keep 0 cannot be used"),
-        (["prune", "--older-than", "soon"], "--older-than soon is no time"),
+        (["prune", "--older-than", "soon"], "--older-than soon is not a time"),
         (["list", "--store", ""], "--store is empty"),
         (["stats", "--store", "nowhere.db"], "nothing is recorded yet"),
         (["forget"], "invalid choice: 'forget'"),

@@ -229,7 +229,7 @@ def test_several_questions_are_answered_together(golden: Golden, recorded: Path)
     assert both.out.splitlines() == ["nothing is known about this", "nothing is known about such a task"]
     told = golden("recall", "a text", "--task", "newsletter", "--json").json
     assert (told["text"], told["recalled"], told["task"], told["hints"]) == ("a text", [], "newsletter", [])
-    # What cannot be answered is no half answer.
+    # What cannot be answered is not a half answer.
     ran = golden("recall", "a text", "--diff", "main")
     assert (ran.code, ran.out) == (2, "")
     assert "--diff main: " in ran.err

@@ -103,13 +103,13 @@ def test_independent_projects_run_at_several_commits_at_once(
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ("..", 2, "is no range of commits"),
-        ("-x..HEAD", 2, "is no range of commits"),
+        ("..", 2, "is not a range of commits"),
+        ("-x..HEAD", 2, "is not a range of commits"),
         ("nowhere..HEAD", 3, "there is no such commit"),
-        ("HEAD...HEAD", 2, "is no range of commits"),
+        ("HEAD...HEAD", 2, "is not a range of commits"),
         ("--jobs 0 HEAD", 2, "give a number from 1 to"),
         ("--against nowhere HEAD", 3, "there is no such commit"),
-        ("--against= HEAD", 2, "is no git ref"),
+        ("--against= HEAD", 2, "is not a git ref"),
     ],
 )
 def test_what_cannot_be_replayed_is_told(shop: Path, golden: Golden, words: str, code: int, told: str) -> None:

@@ -206,7 +206,7 @@ def test_manifest_tells_the_workspace_root(golden: Golden, recorded: Path, folde
     ],
 )
 def test_bad_input_is_one_sentence(golden: Golden, folder: Path, words: tuple[str, ...], told: str) -> None:
-    (folder / "README.txt").write_text("this is no database\n")
+    (folder / "README.txt").write_text("this is not a database\n")
     ran = golden("store", "check", *words)
     assert (ran.code, ran.out) == (2, "")
     assert told in ran.err

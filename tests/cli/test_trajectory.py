@@ -118,7 +118,7 @@ def test_beginning_of_an_id_must_be_the_only_one(golden: Golden, store: Path) ->
         ("nothing at all", "give a golden project's name, an id or its beginning, or a file"),
         (" ", "RUN is blank"),
         ("gone.jsonl", "there is no file gone.jsonl"),
-        ("golden_projects.yaml", "is no trajectory"),
+        ("golden_projects.yaml", "is not a trajectory"),
     ],
 )
 def test_run_that_is_not_there_is_refused_in_one_sentence(

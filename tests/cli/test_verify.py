@@ -310,15 +310,15 @@ def test_unknown_ref_and_no_git_are_no_base(golden: Golden, committed: Repositor
     (outside / MANIFEST).write_text("golden_projects: []\n")
     plain = golden("verify", "--base", "main", "--manifest", str(outside / MANIFEST))
     assert plain.code == 3
-    assert "is in no git repository" in plain.err
+    assert "is not in a git repository" in plain.err
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("--base", "main", "--repeat", "0"), "--repeat 0: give a number from 1"),
-        (("--base=",), "--base '' is no git ref"),
-        (("--base=-x",), "--base '-x' is no git ref"),
+        (("--base=",), "--base '' is not a git ref"),
+        (("--base=-x",), "--base '-x' is not a git ref"),
         ((), "the following arguments are required: --base"),
         (("--base", "main", "--manifest", "nowhere.yaml"), "nowhere.yaml is not there"),
         (("--base", "main", "--store", "golden_projects.yaml"), "golden_projects.yaml is not a golden store"),

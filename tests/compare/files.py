@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Files:
-    """Writes pairs of files and compares them. Texts are written as UTF-8, what is no text or bytes as JSON."""
+    """Writes pairs of files and compares them. Texts are written as UTF-8, what is neither text nor bytes as JSON."""
 
     root: Path
 

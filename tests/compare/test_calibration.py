@@ -184,7 +184,7 @@ def test_bytes_and_pictures(tmp_path: Path) -> None:
 
 def test_broken_file_is_said(tmp_path: Path) -> None:
     found = compare_runs(tmp_path, "d.json", "{", "[")
-    assert "is no JSON" in found.files[0].unsolved[0]
+    assert "is not JSON" in found.files[0].unsolved[0]
 
 
 def test_file_of_one_run_only_is_missing(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_baseline_that_is_a_folder_is_told(files: Files, name: str) -> None:
     found = compare_files(declare(name), actual, files.root, shown_as=f"out/{name}")
     assert found is not None
     assert found.kind == ReasonKind.BASELINE_UNREADABLE
-    assert found.message == f"the baseline of out/{name} is no regular file"
+    assert found.message == f"the baseline of out/{name} is not a regular file"
 
 
 def test_a_baseline_that_is_needed_and_not_there_is_told(files: Files) -> None:
@@ -325,7 +325,7 @@ def test_what_is_no_image_is_told_on_its_side(files: Files) -> None:
     assert output is not None
     assert baseline is not None
     assert (output.kind, baseline.kind) == (ReasonKind.OUTPUT_UNREADABLE, ReasonKind.BASELINE_UNREADABLE)
-    assert output.message.startswith("out/a.png is no PNG, JPEG,")
+    assert output.message.startswith("out/a.png is not a PNG, JPEG,")
 
 
 @pytest.mark.parametrize(

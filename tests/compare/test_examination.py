@@ -282,7 +282,7 @@ def test_baseline_that_is_no_file_of_its_folder_is_unreadable(workspace: Workspa
         os.mkfifo(place)
     result = workspace.check(workspace.declare("echo 1 > a.txt", "a.txt"))
     assert kinds(result) == [("baseline_unreadable", "a.txt")]
-    assert str(result.error_message).startswith("golden_baselines/sales/a.txt is no usable baseline: ")
+    assert str(result.error_message).startswith("golden_baselines/sales/a.txt is not a usable baseline: ")
     assert told in str(result.error_message)
     assert "root:" not in str(result.to_dict())
 
@@ -421,7 +421,7 @@ def test_output_that_is_gone_before_it_is_compared_is_missing(workspace: Workspa
     assert isinstance(examination, OutputExamination)
     written = WrittenFiles(workspace.path / "upper", ("a.txt",), str)
     (found,) = examination(PipelineOutcome(Ending.EXITED, 0), written)
-    assert (found.kind, found.message) == ("output_missing", "a.txt was written, and is gone by now")
+    assert (found.kind, found.message) == ("output_missing", "a.txt was written, and is gone now")
 
 
 @pytest.mark.parametrize("accepts", [False, True])
@@ -436,7 +436,7 @@ def test_output_that_is_gone_before_it_is_compared_is_missing(workspace: Workspa
             "replace",
             "a.txt changed while it was compared: something that this run started, or someone else, still writes it",
         ),
-        ("remove", "a.txt was written, and is gone by now"),
+        ("remove", "a.txt was written, and is gone now"),
     ],
 )
 def test_output_that_changes_while_it_is_compared_is_told_and_never_accepted(

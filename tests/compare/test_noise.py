@@ -48,7 +48,7 @@ def test_column_of_times_of_the_run(tmp_path: Path, now: str) -> None:
 @pytest.mark.parametrize(
     ("output", "baseline"),
     [
-        # One value is no time of the run.
+        # One value is not a time of the run.
         ("id,at\n1,2026-11-26T10:00:12\n2,2026-11-25T10:00:12\n", "id,at\n1,2026-01-01\n2,2026-01-01\n"),
         # All are empty.
         ("id,at\n1,\n2,\n", "id,at\n1,2026-01-01\n2,2026-01-01\n"),
@@ -56,7 +56,7 @@ def test_column_of_times_of_the_run(tmp_path: Path, now: str) -> None:
         ("id,at,n\n1,2026-11-26T10:00:12,3\n", "id,at,n\n1,2026-01-01,4\n"),
         # A row is missing.
         ("id,at\n1,2026-11-26T10:00:12\n", "id,at\n1,2026-01-01\n2,2026-01-01\n"),
-        # A year is no time.
+        # A year is not a time.
         ("id,at\n1,2026\n", "id,at\n1,2025\n"),
     ],
 )

@@ -68,7 +68,7 @@ def test_an_archive_of_several_parts_is_read_to_its_end(files: Files, suffix: st
 @pytest.mark.parametrize("kept", [1, 10, 200, -1, -9])
 def test_an_archive_that_is_cut_short_is_told(files: Files, suffix: str, kept: int) -> None:
     content = files.output(f"a{suffix}", PACKERS[suffix](TEXT)[:kept])
-    with pytest.raises(UnreadableError, match=f"(is a \\{suffix} archive that is cut short|is no sound)"):
+    with pytest.raises(UnreadableError, match=f"(is a \\{suffix} archive that is cut short|is not a valid)"):
         list(read_chunks(content))
 
 
@@ -94,7 +94,7 @@ def test_what_is_no_archive_is_told(files: Files, suffix: str, content: bytes) -
 def test_what_lies_behind_the_end_of_an_archive_is_told(files: Files, suffix: str) -> None:
     for behind in (b"garbage", b"\0" * 600 + b"garbage"):
         content = files.output(f"a{suffix}", PACKERS[suffix](b"one") + behind)
-        with pytest.raises(UnreadableError, match=f"(is a \\{suffix} archive that is cut short|is no sound)"):
+        with pytest.raises(UnreadableError, match=f"(is a \\{suffix} archive that is cut short|is not a valid)"):
             list(read_chunks(content))
 
 
@@ -132,7 +132,7 @@ def test_an_archive_that_unfolds_beyond_all_bounds_is_not_read_to_its_end(
     pack = PACKERS[suffix]
     part = pack(b"\0" * (2 << 20))
     read: list[bytes] = []
-    with pytest.raises(VastError, match=f"is a \\{suffix} archive that unfolds to more than .*`compare: exists`"):
+    with pytest.raises(VastError, match=f"is a \\{suffix} archive that unpacks to more than .*`compare: exists`"):
         read.extend(read_chunks(files.output(f"a{suffix}", part * 4)))
     assert sum(map(len, read)) < 4 << 20
     ordinary = files.output(f"b{suffix}", pack(TEXT[: 1 << 20]) + pack(os.urandom(1 << 20)))
@@ -184,7 +184,7 @@ def test_a_file_that_is_gone_a_folder_a_pipe_and_a_link_are_told(tmp_path: Path)
         read_size(Content(tmp_path / "missing", Side.OUTPUT))
     with pytest.raises(UnreadableError, match="is gone"):
         read_size(Content(tmp_path / "file" / "below", Side.OUTPUT))
-    with pytest.raises(UnreadableError, match=r"is no regular file|permission denied"):
+    with pytest.raises(UnreadableError, match=r"is not a regular file|permission denied"):
         read_size(Content(tmp_path / "folder", Side.BASELINE))
     with pytest.raises(UnreadableError, match=r"cannot be opened|is gone"):
         read_size(Content(tmp_path / ("x" * 5000), Side.OUTPUT))
@@ -195,7 +195,7 @@ def test_no_pipe_is_waited_for_and_no_link_of_an_output_followed(tmp_path: Path)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    with pytest.raises(UnreadableError, match="is no regular file"):
+    with pytest.raises(UnreadableError, match="is not a regular file"):
         read_size(Content(tmp_path / "pipe", Side.OUTPUT))
     with pytest.raises(UnreadableError, match="is a symbolic link"):
         read_size(Content(tmp_path / "link", Side.OUTPUT))

@@ -63,7 +63,7 @@ def test_archive_that_unfolds_beyond_all_bounds_is_not_searched_in_part(
     monkeypatch.setattr(opening, "_MOST_UNFOLDED_BYTES", 1 << 20)
     file = tmp_path / "a.txt.gz"
     file.write_bytes(gzip.compress(b"\0" * (8 << 20) + TOKEN.encode()))
-    with pytest.raises(OSError, match=r"it is a \.gz archive that unfolds to more than"):
+    with pytest.raises(OSError, match=r"it is a \.gz archive that unpacks to more than"):
         find(file)
 
 

@@ -101,7 +101,7 @@ def test_an_unknown_cycle_and_what_is_no_id_are_refused(file: CycleFile, tmp_pat
     with pytest.raises(GoldenError, match="there is no cycle"):
         file.read()
     for wrong in ("../../etc/passwd", "cycle_1", ""):
-        with pytest.raises(GoldenError, match="is no cycle's id"):
+        with pytest.raises(GoldenError, match="is not a cycle's id"):
             CycleFile(tmp_path, wrong)
 
 

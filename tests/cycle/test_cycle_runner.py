@@ -306,7 +306,7 @@ def test_what_the_cycle_has_used_of_its_time_counts_when_it_is_resumed(cycle: Cy
     assert runner.seconds_left == 600
 
 
-@pytest.mark.parametrize("proposal", [f"token {SECRET}", {1: "a key that is no text"}, object()])
+@pytest.mark.parametrize("proposal", [f"token {SECRET}", {1: "a key that is not text"}, object()])
 def test_a_proposal_that_cannot_be_kept_is_made_again_on_resume(cycle: Cycle, proposal: Any) -> None:
     cycle.answers["improvement"] = {"proposal": proposal}
     cycle.answers["review"] = KeyboardInterrupt()

@@ -74,7 +74,7 @@ def test_a_break_is_told_by_the_task_that_failed_and_its_own_words(example: Exam
 
 
 def test_an_engine_that_does_not_know_its_own_files_says_so(example: Example, tmp_path: Path) -> None:
-    (tmp_path / "shop" / example.path).write_text("{ this is no project")
+    (tmp_path / "shop" / example.path).write_text("{ this is not a project")
     _, message = run(tmp_path)
     assert message
     assert "Traceback" not in message

@@ -56,7 +56,7 @@ def test_objects_are_not_loaded_where_a_cluster_is_read_and_elsewhere_they_are(f
         ("call", "answered with objects, which are not loaded here"),
         ("error", "a worker could not take it: posix mkdir"),
         ("event", ""),
-        ("nonsense", "a worker gave no answer that can be read (worker is missing)"),
+        ("nonsense", "the answer of a worker cannot be read (worker is missing)"),
     ],
 )
 def test_code_that_a_worker_gives_is_not_run_by_the_gate(

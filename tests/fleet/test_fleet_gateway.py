@@ -280,7 +280,7 @@ def test_a_worker_with_another_version_is_refused_before_anything_runs(lonely: C
     lonely.add_worker(PYTHONPATH=str(other.parent))
     gate.declare(passing("one"))
     assert gate.run(lonely.url) == 4
-    assert "the fleet is not like this machine (Python 3." in gate.said
+    assert "the workers differ from this machine (Python 3." in gate.said
     assert "tcp://127.0.0.1:" in gate.said
     assert ": pytest-golden-projects 0.0.1" in gate.said
     assert "the scheduler:" not in gate.said
@@ -323,7 +323,7 @@ def test_a_program_that_only_this_machine_has_is_an_error_that_names_the_worker(
 @pytest.mark.parametrize(
     ("set_ones", "told"),
     [
-        ((), "wants certificates, and not all are set"),
+        ((), "needs certificates, and not all are set"),
         (("CA_FILE",), "not all are set"),
         (("CA_FILE", "CLIENT__CERT", "CLIENT__KEY"), "cannot be used"),
     ],

@@ -224,5 +224,5 @@ OUTCOME = PipelineOutcome(Ending.EXITED).to_dict()
     ids=range(10),
 )
 def test_an_answer_of_another_form_is_refused(given: object) -> None:
-    with pytest.raises(GatewayError, match="a worker gave no answer that can be read"):
+    with pytest.raises(GatewayError, match="the answer of a worker cannot be read"):
         read_answer(given)

@@ -48,8 +48,8 @@ def test_event_comes_back_from_its_json_line_equal(event: GateEvent) -> None:
 @pytest.mark.parametrize(
     ("plain", "told"),
     [
-        ({"event": "paused"}, "'paused' is no event of a gate run"),
-        ({}, "None is no event of a gate run"),
+        ({"event": "paused"}, "'paused' is not an event of a gate run"),
+        ({}, "None is not an event of a gate run"),
         ({"event": "ended", "run_id": "x"}, "cannot be read"),
         ({"event": "judged", "run_id": "x"}, "cannot be read"),
     ],

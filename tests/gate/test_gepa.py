@@ -217,7 +217,7 @@ def test_text_that_no_file_can_hold_is_the_candidates_fault(open_adapter: OpenAd
     ("candidate", "said"),
     [
         ({}, "lacks query"),
-        ({"query": "x", "more": "y"}, "has more, which is no component"),
+        ({"query": "x", "more": "y"}, "has more, which is not a component"),
         ({"query": None}, "query must be text, not None"),
         ({"query": b"x"}, "query must be text"),
         ("select", "must be a mapping of names to texts, not 'select'"),
@@ -233,9 +233,9 @@ def test_candidate_of_another_form_is_refused(candidate: Any, said: str, open_ad
     ("batch", "said"),
     [
         ([], "an empty batch"),
-        (["totals"], "'totals' is no golden project of this adapter"),
-        ([GoldenProjectConfig("totals", "etl/counts.py")], "totals is no golden project"),
-        ([GoldenProjectConfig("other", "etl/other.py")], "other is no golden project"),
+        (["totals"], "'totals' is not a golden project of this adapter"),
+        ([GoldenProjectConfig("totals", "etl/counts.py")], "totals is not a golden project"),
+        ([GoldenProjectConfig("other", "etl/other.py")], "other is not a golden project"),
     ],
 )
 def test_batch_of_another_form_is_refused(batch: Any, said: str, open_adapter: OpenAdapter) -> None:

@@ -215,7 +215,7 @@ def test_plain_words_of_a_plugged_in_gateway_are_understood() -> None:
 def test_plugged_in_gateway_that_gives_no_outcome_is_named() -> None:
     result = RegressionGuard(PluggedIn([None])).check_one(GoldenProjectConfig("one", "one.sh"), {})
     assert result.status is ResultStatus.ERROR
-    assert result.error_message == "the gateway gave None; its `run_pipeline` must return a PipelineOutcome"
+    assert result.error_message == "the gateway returned None; its `run_pipeline` must return a PipelineOutcome"
 
 
 def test_another_attempt_does_not_hide_that_the_project_was_changed(workspace: Workspace) -> None:

@@ -632,7 +632,7 @@ def test_failure_in_a_tracked_view_says_what_was_left_out(
     open_gateway: Callable[..., ExecutionGateway], make_project: MakeProject, project_dir: Path
 ) -> None:
     (project_dir / "model.pkl").touch()
-    # The manifest and the baselines are no input.
+    # The manifest and the baselines are not inputs.
     (project_dir / "golden_projects.yaml").touch()
     (project_dir / "golden_baselines").mkdir()
     (project_dir / "golden_baselines" / "ACCEPTED.md").touch()
@@ -702,6 +702,6 @@ def test_tracked_view_of_what_git_does_not_know_is_refused(
     project = make_project("true", view="tracked")
     outside = run_guarded(open_gateway(), project)
     assert outside.problem is not None
-    assert "is in no git repository" in outside.message
+    assert "is not in a git repository" in outside.message
     git(project_dir, "init", "-q")
     assert "git does not track pipeline.sh: `git add` it" in run_guarded(open_gateway(), project).message

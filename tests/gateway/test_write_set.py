@@ -63,7 +63,7 @@ def lists(write_set: WriteSet) -> tuple[list[str], list[str], list[str]]:
         pytest.param("true", [], [], [], id="nothing"),
         pytest.param("cat orders.csv runs/a.csv latest/a.csv", [], [], [], id="only read"),
         pytest.param("echo x > new; mkdir -p d/e; echo y > d/e/f", ["d/e/f", "new"], [], [], id="created"),
-        pytest.param("mkdir -p d/e", [], [], [], id="empty folders are no content"),
+        pytest.param("mkdir -p d/e", [], [], [], id="empty folders are not content"),
         pytest.param("echo 2 >> orders.csv", [], ["orders.csv"], [], id="changed"),
         pytest.param("echo 1 > orders.csv; touch tool", [], [], [], id="equal bytes"),
         pytest.param("rm orders.csv; echo 1 > orders.csv", [], [], [], id="removed and made with equal bytes"),

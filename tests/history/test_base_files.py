@@ -58,13 +58,13 @@ def test_unknown_ref_says_what_to_fetch(repository: Path) -> None:
 
 @pytest.mark.parametrize("ref", ["", "--output=x"])
 def test_ref_that_git_would_take_for_an_option_is_refused(repository: Path, ref: str) -> None:
-    with pytest.raises(GoldenError, match="is no git ref"):
+    with pytest.raises(GoldenError, match="is not a git ref"):
         read_base_manifest(repository / "sub" / "golden_projects.yaml", ref)
 
 
 def test_folder_outside_git_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    with pytest.raises(GoldenError, match="is in no git repository"):
+    with pytest.raises(GoldenError, match="is not in a git repository"):
         read_base_manifest(tmp_path / "golden_projects.yaml", "main")
 
 

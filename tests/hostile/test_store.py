@@ -176,7 +176,7 @@ def test_full_disk_below_the_store_changes_no_verdict_and_the_next_gate_takes_th
     for options, expected in ((), 1), (("-k", "two"), 0):
         code, said = gates.run(f"--golden-store={named}", *options, machine=full_disk)
         assert code == expected, said
-        assert "the disk is full; make room" in said
+        assert "the disk is full; free some space" in said
         assert "results are kept in the spool, and the gate continues" in said
         assert "the next gate imports it" in said
     assert len(list((gates.root / ".golden" / "spool").glob("*/*.jsonl"))) == 2
@@ -200,7 +200,7 @@ def test_disk_that_is_full_for_the_spool_too_changes_no_verdict(
     code, said = gates.run(machine=machine)
 
     assert code == exit_code, said
-    assert "the disk is full; make room" in said
+    assert "the disk is full; free some space" in said
     assert LOST in said
 
 

@@ -73,7 +73,7 @@ def test_default_stands_for_every_agent_that_is_not_named_but_the_gates() -> Non
     assert rules_of("anybody", rules).all_expired == rules_of(None, rules).all_expired == "success"
     assert rules_of("builder", rules) == rules_of("golden", rules) == rules_of("x", {}) == Rules()
     assert rules_of("golden", parse_rules({"golden": {"all_expired": "failure"}})).all_expired == "failure"
-    with pytest.raises(ValueError, match=r"rules\.\*: \* is no agent: default stands for all that are not named"):
+    with pytest.raises(ValueError, match=r"rules\.\*: \* is not an agent: default stands for all that are not named"):
         parse_rules({"*": {"all_expired": "success"}})
 
 

@@ -50,7 +50,7 @@ def test_a_hint_fits_when_each_key_is_there_with_an_equal_text(hint: dict[str, A
     [
         ({"pr": 42}, {}, "the signal has no pr"),
         ({"pr": 42}, {"pr": 43}, "pr is '43' in the signal, not '42'"),
-        ({"pr": 42}, {"pr": [42]}, "pr is no plain value in the signal, not '42'"),
+        ({"pr": 42}, {"pr": [42]}, "pr is not a plain value in the signal, not '42'"),
         ({"source": "github"}, {"source": "github"}, "source is 'ci' in the signal, not 'github'"),
         ({"pr": "A"}, {"pr": "a"}, "pr is 'a' in the signal, not 'A'"),
         ({"pr": 1, "sha": 2}, {"pr": 3}, "pr is '3' in the signal, not '1'; the signal has no sha"),

@@ -273,9 +273,9 @@ def test_long_texts_keep_head_and_tail() -> None:
         (b"prompt", "not the text"),
         (None, "not None"),
         (["a", "a"], "named twice: a, a"),
-        (["a", ""], "'' is no name"),
-        (["a", 3], "3 is no name"),
-        (["a\nb"], "is no name"),
+        (["a", ""], "'' is not a name"),
+        (["a", 3], "3 is not a name"),
+        (["a\nb"], "is not a name"),
     ],
 )
 def test_names_that_are_none_are_refused(components: Any, said: str) -> None:

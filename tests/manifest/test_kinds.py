@@ -281,16 +281,16 @@ def test_a_rule_goes_with_its_comparison_whatever_the_suffix_is(rules: str) -> N
         (
             "{path: a.csv, schema_only: true, row_count_change: ten}",
             60,
-            "'ten' is no share; write it in percent, such as 10%",
+            "'ten' is not a share; write it in percent, such as 10%",
         ),
-        ("{path: a.csv, schema_only: true, row_count_change: -1}", 60, "-1 is no share"),
+        ("{path: a.csv, schema_only: true, row_count_change: -1}", 60, "-1 is not a share"),
         ("{path: a.csv, between: 3}", 32, "this must be a mapping, not 3; write it as {amount: [0, 1e6]}"),
         ("{path: a.csv, between: {a: 3}}", 36, "this must be two bounds such as [0, 1e6] or [2024-01-01, null], not 3"),
         ("{path: a.csv, between: {a: [3]}}", 36, "this must be two bounds"),
         ("{path: a.csv, between: {a: [null, null]}}", 36, "has no bound"),
         ("{path: a.csv, between: {a: [3, 2]}}", 36, "the first bound, 3.0, is above the second, 2.0"),
         ("{path: a.csv, between: {a: [3, 2024-01-01]}}", 36, "one bound is a number and the other a time"),
-        ("{path: a.csv, between: {a: [x, 2]}}", 37, "'x' is no number, day or time"),
+        ("{path: a.csv, between: {a: [x, 2]}}", 37, "'x' is not a number, day or time"),
         ("{path: a.csv, accepted: {a: x}}", 37, "this must be a list of values, not 'x'"),
         ("{path: a.csv, accepted: {a: [null]}}", 38, "nulls are for not_null"),
         ("{path: a.csv, newest: {column: a}}", 31, "the key max_age is missing"),
@@ -357,7 +357,7 @@ def test_a_rule_goes_with_its_comparison_whatever_the_suffix_is(rules: str) -> N
         ("{path: a.db, table: t, compare: bytes}", 41, "a table in a database is compared as a table"),
         ("{path: a.db, table: t, masks: x}", 39, "masks is for compare: text or compare: json"),
         ("{dbt: x, tables: y}", 26, "dbt names models; remove tables"),
-        ("{database: postgresql://x, table: t}", 20, "is no variable; write the one of pass_env that holds the URL"),
+        ("{database: postgresql://x, table: t}", 20, "is not a variable; write the one of pass_env that holds the URL"),
         ("{database: '${URL}'}", 20, "database needs table or tables"),
         ("{database: '${URL}', table: t}", 20, "URL is not in pass_env; add it there"),
         ("{path: ' '}", 16, "is empty"),
@@ -474,5 +474,5 @@ def test_a_clock_and_a_variable_that_undoes_it_contradict_each_other(name: str) 
     text = f"{_PROJECT}clock: 2026-11-20\n  set_env: {{{name}: x}}"
     with pytest.raises(ManifestError, match=f"{name} would put another time in the place of `clock`"):
         parse_manifest(text, "m.yaml", "/w")
-    with pytest.raises(ManifestError, match="2026-13-40 is no day"):
+    with pytest.raises(ManifestError, match="2026-13-40 is not a day"):
         parse_manifest(f"{_PROJECT}clock: 2026-13-40", "m.yaml", "/w")

@@ -142,7 +142,7 @@ def test_newcomers_take_the_place_of_those_who_ask_nothing(serve: Serve) -> None
         # Less than the patience with who sends no head.
         opened[0].settimeout(15)
         assert opened[0].recv(1) == b""
-        opened[3].sendall(b"this is no request\r\n\r\n")
+        opened[3].sendall(b"this is not a request\r\n\r\n")
         opened[3].settimeout(15)
         assert opened[3].recv(4096).startswith(b"HTTP/1.1 400")
     served.process.send_signal(signal.SIGINT)

@@ -76,7 +76,7 @@ def read_junit(folder: Path) -> dict[str, str]:
 
 def read_allure(folder: Path) -> dict[str, str]:
     results = [json.loads(path.read_text()) for path in (folder / "allure").glob("*-result.json")]
-    # Its words know no expected failure, and call an exception that is no assertion broken.
+    # Its words know no expected failure, and call an exception that is not an assertion broken.
     words = {"broken": "error"}
     told = {one["name"]: words.get(one["status"], one["status"]) for one in results}
     assert len(told) == len(results)

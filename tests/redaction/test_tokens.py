@@ -91,7 +91,7 @@ def test_bearer_and_basic_credentials_are_hidden() -> None:
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8 me@host",
         "task-runner-with-long-name-abcdefgh",
         "sk-learn-contrib-package-name",
-        "eyJ is no token, nor is eyJa.b",
+        "eyJ is not a token, nor is eyJa.b",
         "01ARZ3NDEKTSV4RRFFQ69G5FAV",
     ],
 )

@@ -399,7 +399,7 @@ def test_module_that_a_conftest_imports_brings_all_back(workspace: Workspace) ->
 def test_where_nothing_can_be_compared_all_run_and_a_ref_that_is_not_there_is_refused(workspace: Workspace) -> None:
     workspace.declare({"name": "one"})
     result = workspace.run("--golden-changed=main")
-    result.stdout.fnmatch_lines(["golden: no project is left out as unchanged since main: *is in no git repository"])
+    result.stdout.fnmatch_lines(["golden: no project is left out as unchanged since main: *is not in a git repository"])
     assert result.ret == 0
     begin(workspace)
     assert ran(workspace, "--golden-changed=main", "--golden-store=none") == ["one"]

@@ -66,7 +66,7 @@ def locked(path: Path) -> Iterator[None]:
         (make_newer, "newer", PASSES, 0),
         (refuse_writes, "results are kept in the spool", PASSES, 0),
         (refuse_writes, "results are kept in the spool", FAILS, 1),
-        (put_a_folder_there, "that is no file", PASSES, 0),
+        (put_a_folder_there, "that is not a file", PASSES, 0),
         (break_rows, "", PASSES, 0),
         (break_rows, "", FAILS, 1),
     ],

@@ -33,7 +33,7 @@ def test_gateway_that_cannot_run_is_each_projects_error(workspace: Workspace) ->
     workspace.pytester.makeconftest("def pytest_golden_gateway(config): return 'nothing'\n")
     result = workspace.run()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["ERROR: pytest_golden_gateway gave 'nothing', which has no run_pipeline*"])
+    result.stdout.fnmatch_lines(["ERROR: pytest_golden_gateway returned 'nothing', which has no run_pipeline*"])
 
 
 def test_gateway_that_raises_hides_no_other_result(workspace: Workspace) -> None:

@@ -66,7 +66,7 @@ def test_a_plan_without_a_shard_parts_nothing(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--golden-shard=3/2"], "*--golden-shard: '3/2' is no shard: give I/N, such as 2/4, with I from 1 to N*"),
+        (["--golden-shard=3/2"], "*--golden-shard: '3/2' is not a shard: give I/N, such as 2/4, with I from 1 to N*"),
         (
             ["--golden-shard=1/3"],
             "*golden_shards.json is a plan for 2 shards, but --golden-shard is 1/3: use I/2, or make a new plan*",

@@ -61,7 +61,7 @@ def test_too_slow_a_pass_fails_as_any_failure_until_a_person_accepts_the_new_dur
     assert [reason["kind"] for reason in told["reasons"]] == ["slowdown"]
     assert (fast.path / ".golden/kept/one/out.txt").read_text() == "passed\n"
     assert not (fast.path / ".golden/kept/two").exists()
-    # What failed is no pass, and changes nothing of what is usual. It is tried again as often as any failure.
+    # What failed is not a pass, and changes nothing of what is usual. It is tried again as often as any failure.
     assert recorded.past("one")[0].status == "FAILED"
     declare(fast, retries=1)
     assert fast.run("-k", "one", "--golden-json=report.json").ret == 1

@@ -62,7 +62,7 @@ def test_reference_to_nothing_is_found_in_a_file(file_store: Store, path: Path) 
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM entries")
     problems = check_store(path).problems
-    assert "row 1 of expectations refers to what is not there, in entries" in problems
+    assert "row 1 of expectations refers to a row that does not exist, in entries" in problems
     assert len(problems) == 10
 
 
@@ -73,7 +73,7 @@ def test_reference_to_nothing_is_found_on_a_server(postgres_url: str) -> None:
             connection.execute(text("SET LOCAL session_replication_role = replica"))
             connection.execute(text("DELETE FROM entries"))
     problems = check_store(postgres_url).problems
-    assert "row 1 of expectations refers to what is not there, in entries" in problems
+    assert "row 1 of expectations refers to a row that does not exist, in entries" in problems
     assert (
         "the tally of entries by day differs from the entries in 2 rows; `golden store upgrade` counts it again"
         in problems
@@ -160,7 +160,7 @@ def test_store_in_a_read_only_folder_is_checked_but_for_its_index(
         print(json.dumps([found.problems, found.notes, found.tables["entries"]]))
     """
     facts = elsewhere(("--ro-bind", str(path.parent), str(path.parent)), path, code)
-    assert facts == [[], ["the search index was not checked: that wants to write"], 1]
+    assert facts == [[], ["the search index was not checked: that would write"], 1]
 
 
 def test_what_is_no_store_of_ours_is_not_checked(path: Path) -> None:

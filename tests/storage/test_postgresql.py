@@ -490,7 +490,7 @@ def test_lost_table_and_full_disk_are_what_they_are(postgres: PostgresServer, st
     # The server says so itself: no disk is filled for a test.
     full = text("DO $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$")
     with (
-        pytest.raises(StorageError, match=r"the disk of its server is full; make room \(could not") as caught,
+        pytest.raises(StorageError, match=r"the disk of its server is full; free some space \(could not") as caught,
         store.write() as connection,
     ):
         connection.execute(full)

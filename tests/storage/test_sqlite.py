@@ -247,7 +247,7 @@ def test_store_in_a_read_only_folder_is_copied(store: Store, path: Path, tmp_pat
     assert bodies(tmp_path / "copy.db") == [7]
 
 
-@pytest.mark.parametrize(("name", "told"), [("x" * 300, "File name too long"), ("/dev/null", "is no file")])
+@pytest.mark.parametrize(("name", "told"), [("x" * 300, "File name too long"), ("/dev/null", "is not a file")])
 def test_place_where_no_file_can_be_is_refused(tmp_path: Path, name: str, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         refuse_foreign(tmp_path / name)

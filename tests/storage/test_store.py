@@ -345,7 +345,7 @@ def test_a_look_at_a_store_changes_nothing(path: Path) -> None:
 
 
 def test_place_that_is_no_file_is_said(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="that is no file"):
+    with pytest.raises(StorageError, match="that is not a file"):
         Store.open(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="file is not a folder"):

@@ -95,9 +95,9 @@ def test_a_step_after_the_completion_opens_it_again(tmp_path: Path) -> None:
 def test_another_kind_of_file_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "other"
     path.write_text(content)
-    with pytest.raises(GoldenError, match="is no trajectory"):
+    with pytest.raises(GoldenError, match="is not a trajectory"):
         read_trajectory(path)
-    with pytest.raises(GoldenError, match="is no trajectory"):
+    with pytest.raises(GoldenError, match="is not a trajectory"):
         next(iter_steps(path))
 
 

@@ -158,7 +158,7 @@ def test_text_asks(text: str, found: str) -> None:
         ("timestamp>=2026-01-01", "column 12: timestamp must be an aware datetime"),
         ("(type=action", r"column 1: the \( that begins here has no \)"),
         ("type=action)", r"column 12: this \) closes nothing"),
-        ('error~"abc', "column 7: the quote that begins here has no end"),
+        ('error~"abc', "column 7: this quote is not closed"),
         ("a!b", "column 2: '!' alone means nothing"),
         ("or type=action", "column 1: a field comes here"),
         ("type=action or", "column 15: a field comes here.*not the end"),

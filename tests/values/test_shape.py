@@ -31,7 +31,7 @@ class Part(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A dataclass that is no shape."""
+    """A dataclass that is not a shape."""
 
     text: str
 

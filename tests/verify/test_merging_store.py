@@ -279,20 +279,20 @@ FOREIGN = {
     "no JSON": (["UPDATE entries SET actions = '{bad'"], "row 1 of entries: actions is not JSON"),
     "deep JSON": ([f"UPDATE memories SET value = '{'[' * 50_000}'"], "memories: value is not JSON"),
     "no UTF-8": (["UPDATE entries SET intent = CAST(x'ff41' AS TEXT)"], "`golden store mend` repairs it"),
-    "a memory that is a list": (["UPDATE memories SET value = '[1]'"], "the value of 'k' is no object"),
+    "a memory that is a list": (["UPDATE memories SET value = '[1]'"], "the value of 'k' is not an object"),
     "tags that are a number": (["UPDATE memories SET tags = '5'"], "tags of a memory must be a sequence of texts"),
     "a key with a NUL": (
         ["UPDATE memories SET key = 'k' || char(0) WHERE key = 'k'"],
         "key holds text that cannot be read",
     ),
-    "no namespace": (["UPDATE memories SET namespace = 'notes' WHERE key = 'k'"], "'notes' is no namespace"),
+    "no namespace": (["UPDATE memories SET namespace = 'notes' WHERE key = 'k'"], "'notes' is not a namespace"),
     "a view without an end": (
         [
             "ALTER TABLE signals RENAME TO heard",
             "CREATE VIEW signals AS WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) "
             "SELECT heard.* FROM heard, r",
         ],
-        "its signals are no table",
+        "its signals are not tables",
     ),
 }
 

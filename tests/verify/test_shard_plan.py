@@ -146,7 +146,7 @@ def test_what_is_no_plan_is_refused_in_one_sentence(tmp_path: Path, text: str) -
     path.write_text(text)
     with pytest.raises(SettingsError) as told:
         read_plan(path)
-    assert str(told.value) == f"{path} is no plan of shards: write one anew with `golden shards plan --shards N`."
+    assert str(told.value) == f"{path} is not a plan of shards: write a new one with `golden shards plan --shards N`."
 
 
 def test_a_plan_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_plan_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     "text", ["", "2", "0/2", "3/2", "1/0", "-1/2", "1/2/3", "a/b", "1/1001", "1/99999999999", "\u0661/2"]
 )
 def test_what_is_no_shard_is_refused(text: str) -> None:
-    with pytest.raises(SettingsError, match=r"--golden-shard: .* is no shard: give I/N, such as 2/4"):
+    with pytest.raises(SettingsError, match=r"--golden-shard: .* is not a shard: give I/N, such as 2/4"):
         Shard.parse(text, "--golden-shard")
 
 

@@ -227,7 +227,7 @@ def test_what_is_left_of_an_answer_is_not_waited_for_when_the_connection_is_to_b
 def test_who_sends_no_http_is_told_so_in_the_form_for_programs() -> None:
     async def visit(connect: Open) -> None:
         reader, writer = await connect()
-        writer.write(b"this is no request\r\n\r\n")
+        writer.write(b"this is not a request\r\n\r\n")
         head, _, told = (await reader.read()).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 400 Bad Request")
         assert b"application/problem+json" in head

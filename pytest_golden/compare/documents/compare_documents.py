@@ -79,7 +79,7 @@ def compare_json(
     """Compare two JSON documents by `ignore_paths`, `masks`, `unordered` and the tolerances.
 
     Raises:
-        UnreadableError: one of them cannot be read, or is no JSON.
+        UnreadableError: one of them cannot be read, or is not JSON.
         PatternTimedOutError: a mask backtracks without end.
     """
     with PatternProcess(masks=declared.masks) as patterns:
@@ -104,7 +104,7 @@ def _read(content: Content, declared: DeclaredOutput, patterns: PatternProcess) 
     try:
         document = parse_json(b"".join(parts))
     except ValueError as error:
-        raise UnreadableError(content.side, f"is no JSON: {error}") from None
+        raise UnreadableError(content.side, f"is not JSON: {error}") from None
     document = take_out(document, declared.ignore_paths)
     return mask_document(document, patterns) if declared.masks else document
 
@@ -118,7 +118,7 @@ def parse_json(raw: bytes) -> Json:
     try:
         text = raw.decode(json.detect_encoding(raw), "surrogatepass")
     except UnicodeDecodeError as error:
-        raise ValueError(f"byte {error.start:,} is no {error.encoding}") from None
+        raise ValueError(f"byte {error.start:,} is not {error.encoding}") from None
     try:
         return json.loads(text, **_DECODER_HOOKS)
     except RecursionError:

@@ -47,7 +47,7 @@ def find_moving_members(declared: DeclaredOutput, one: Content, other: Content, 
     """Find what moves between two documents, and the rules for it.
 
     Raises:
-        UnreadableError: one of them cannot be read, or is no JSON.
+        UnreadableError: one of them cannot be read, or is not JSON.
     """
     documents = [_read(content, declared) for content in (one, other)]
     found = _Differences()
@@ -74,7 +74,7 @@ def _read(content: Content, declared: DeclaredOutput) -> Json:
     try:
         return take_out(parse_json(b"".join(read_chunks(content))), declared.ignore_paths)
     except ValueError as error:
-        raise UnreadableError(content.side, f"is no JSON: {error}") from None
+        raise UnreadableError(content.side, f"is not JSON: {error}") from None
 
 
 def _compare(one: Json, other: Json, path: str, found: _Differences) -> None:

@@ -81,10 +81,10 @@ def export_outputs(
 
     Args:
         outputs: the entries of `outputs:`; those of files are passed over.
-        written: what the run wrote; a database that it did not write is no output of it.
+        written: what the run wrote; a database that it did not write is not an output of it.
         folder: an empty folder for the files.
         environ: where the URLs of databases are.
-        changed: the changed files to which the run was narrowed; if there are any, what dbt left out is no mismatch.
+        changed: the changed files to which the run was narrowed; if there are any, what dbt left out is not a mismatch.
         left_out: the tables that the run says it left out.
 
     Raises:

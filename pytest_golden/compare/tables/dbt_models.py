@@ -64,7 +64,7 @@ def read_models(manifest: Path) -> tuple[str, tuple[DbtModel, ...]]:
             if _has_relation(node)
         ]
     except (UnreadableError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DatabaseError(f"is no manifest of dbt that can be read: {type(error).__name__}") from None
+        raise DatabaseError(f"is not a manifest of dbt that can be read: {type(error).__name__}") from None
     return str(adapter), tuple(sorted(models, key=lambda model: model.name))
 
 

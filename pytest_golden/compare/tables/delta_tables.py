@@ -105,7 +105,7 @@ def _read_table(written: WrittenFiles, table: str) -> _DeltaTable:
     Raises:
         DatabaseError: it is none that is read here, or names files elsewhere.
         OSError: a file is not there.
-        ValueError, KeyError, TypeError, AttributeError, RecursionError: it is no log.
+        ValueError, KeyError, TypeError, AttributeError, RecursionError: it is not a log.
     """
     found = _DeltaTable()
     left = _MOST_LOG_BYTES
@@ -131,7 +131,7 @@ def _list_versions(written: WrittenFiles, table: str) -> list[int]:
     first = versions[0]
     if first > _MOST_VERSIONS or versions != list(range(first, first + len(versions))):
         raise DatabaseError(f"its log has gaps, or more than {_MOST_VERSIONS:,} versions")
-    # A table that is made anew begins with version 0: what was there before is no part of it.
+    # A table that is made anew begins with version 0: what was there before is not part of it.
     return [*range(first), *versions]
 
 

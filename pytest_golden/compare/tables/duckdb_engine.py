@@ -188,7 +188,7 @@ def _own_folder() -> TemporaryDirectory[str]:
         return TemporaryDirectory(prefix="golden-tables-")
     except OSError as error:
         raise DuckDBUnusableError(
-            f"DuckDB has no folder for what it spills: {error.strerror}; free some room, or set TMPDIR"
+            f"DuckDB has no folder for what it spills: {error.strerror}; free some space, or set TMPDIR"
         ) from None
 
 
@@ -222,7 +222,7 @@ def describe_trouble(error: Exception, form: Format, place: Path | None) -> str:
         return _describe_delimited(text)
     if form is Format.JSON_LINES:
         return _describe_json(text, place)
-    return f"is no sound {form} file: {_first_sentence(text)}"
+    return f"is not a valid {form} file: {_first_sentence(text)}"
 
 
 def _describe_delimited(text: str) -> str:
@@ -235,17 +235,19 @@ def _describe_delimited(text: str) -> str:
     if "unicode" in text.lower():
         return f"is not UTF-8 in {where}"
     if "aximum line size" in text:
-        return f"is no CSV that can be read: {where} is longer than 16 MiB"
+        return f"is not a CSV that can be read: {where} is longer than 16 MiB"
     if "state machine" in text:
-        return "is no sound CSV file: it ends some lines with CRLF and others with LF, or quotes are not as in RFC 4180"
-    return f"is no sound CSV file: {_first_sentence(text)}"
+        return (
+            "is not a valid CSV file: it ends some lines with CRLF and others with LF, or quotes are not as in RFC 4180"
+        )
+    return f"is not a valid CSV file: {_first_sentence(text)}"
 
 
 def _describe_json(text: str, place: Path | None) -> str:
     found = find_bad_line(place) if place is not None else None
     if found is not None:
-        return f"is no JSON Lines file: line {found[0]:,} is {found[1]}"
-    return f"is no sound JSON Lines file: {_first_sentence(text)}"
+        return f"is not a JSON Lines file: line {found[0]:,} is {found[1]}"
+    return f"is not a valid JSON Lines file: {_first_sentence(text)}"
 
 
 def find_bad_line(place: Path) -> tuple[int, str] | None:

@@ -60,7 +60,7 @@ def read_table(engine: Engine, content: Content, *, header: bool = True) -> Tabl
     """Look at one file: its columns and rows; without a `header` a CSV file has no names, and its columns are numbered.
 
     Raises:
-        UnreadableError: it is no table, or a broken one.
+        UnreadableError: it is not a table, or a broken one.
     """
     head, is_whole = _read_head(content)
     suffix = PurePath(
@@ -99,7 +99,7 @@ def measure_table(path: Path) -> tuple[int, int]:
     """Return how many rows and columns a file has as a table.
 
     Raises:
-        GoldenError: it is no table, or DuckDB cannot be used.
+        GoldenError: it is not a table, or DuckDB cannot be used.
     """
     with open_engine() as engine:
         table = read_table(engine, Content(path, Side.OUTPUT))
@@ -164,7 +164,7 @@ def read_delimited(
     All values are texts: no types are guessed, so both sides are read alike. An empty field is NULL, `""` is empty text.
 
     Raises:
-        UnreadableError: it is no text in UTF-8, or has no line that could be a header.
+        UnreadableError: it is not UTF-8 text, or has no line that could be a header.
     """
     text = _decode(head, side, is_whole=is_whole)
     if not text.strip("\r\n"):
@@ -202,7 +202,7 @@ def _decode(head: bytes, side: Side, *, is_whole: bool) -> str:
 def _describe_no_text(head: bytes) -> str:
     if head.startswith(b"PK\3\4"):
         return "is a workbook or another ZIP archive, and no table that is read: write CSV or Parquet, or declare `compare: bytes`"
-    return "is no text, and so no CSV"
+    return "is not text, so it is not CSV"
 
 
 def _find_delimiter(text: str, *, is_whole: bool) -> str:
@@ -234,15 +234,15 @@ def read_json_lines(engine: Engine, place: Path, side: Side) -> Table:
     Values are JSON texts in one spelling. A missing key is the same as null, as in any table.
 
     Raises:
-        UnreadableError: a line is no object, or there are too many keys.
-        QueryError: a line is no JSON.
+        UnreadableError: a line is not an object, or there are too many keys.
+        QueryError: a line is not JSON.
     """
     lines = f"read_json_objects({quote_text(str(place))}, format = 'newline_delimited')"
     others = engine.query(f"SELECT json_type(json) FROM {lines} WHERE json_type(json) <> 'OBJECT' LIMIT 1")
     if others:
         kinds = {"ARRAY": "an array", "VARCHAR": "a text", "BOOLEAN": "a boolean", "NULL": "null"}
         kind = kinds.get(others[0][0], "a number")
-        raise UnreadableError(side, f"has a line that is no object but {kind}, and so no row of a table")
+        raise UnreadableError(side, f"has a line that is not an object but {kind}, and so no row of a table")
     keys = _find_keys(engine, lines, side)
     _refuse_misread(engine, lines, keys, side)
     columns = tuple(Column(name, name, at, Values.JSON) for at, name in enumerate(".".join(key.names) for key in keys))
@@ -345,7 +345,7 @@ def read_parquet(engine: Engine, place: Path, side: Side) -> Table:
     """Read names and types of the columns of a Parquet file.
 
     Raises:
-        QueryError: it is no Parquet file.
+        QueryError: it is not a Parquet file.
     """
     # Otherwise a folder called `year=2024` would become a column.
     source = f"read_parquet({quote_text(str(place))}, hive_partitioning = false)"
@@ -362,7 +362,7 @@ def read_row_texts(content: Content, is_telling: Callable[[str], bool], ignored:
 
     Raises:
         DuckDBUnusableError: DuckDB is not installed, or cannot be opened.
-        UnreadableError: it is no table, or a broken one.
+        UnreadableError: it is not a table, or a broken one.
     """
     with open_engine() as engine:
         table = read_table(engine, content)

@@ -103,7 +103,7 @@ def find_renamed(engine: Engine, match: Match, tables: tuple[Table, Table]) -> M
 
 
 def _share_values(engine: Engine, one: Column, other: Column, tables: tuple[Table, Table]) -> float:
-    """Return which part of the smaller table's values stand in the other column as well; nulls alone are no values."""
+    """Return which part of the smaller table's values stand in the other column as well; nulls alone are not values."""
     left, right = (
         f"SELECT v, count(*) AS times FROM (SELECT {canonical(column, f't.c{column.place}')} AS v"
         f" FROM {table.scan('t')}) GROUP BY v"

@@ -81,7 +81,7 @@ def find_columns_of_times(
     A day counts as a time if it is that of a bound, or lies between them.
 
     Raises:
-        UnreadableError: one of them is no table.
+        UnreadableError: one of them is not a table.
         GoldenError: DuckDB cannot be used.
     """
     with open_engine() as engine:

@@ -249,7 +249,7 @@ def read_profile(engine: Engine, content: Content) -> Profile | None:
         digests = tuple(groups[at * _DIGEST_DIGITS : (at + 1) * _DIGEST_DIGITS] for at in range(_GROUPS))
         return Profile(content.side, int(whole["rows"]), tuple(map(str, whole["ignored"])), tuple(columns), digests)
     except (QueryError, ValueError, TypeError, KeyError) as error:
-        raise UnreadableError(content.side, f"is no sound profile of a table: {error}") from None
+        raise UnreadableError(content.side, f"is not a valid profile of a table: {error}") from None
 
 
 def _read_column(row: Sequence[Any]) -> ProfiledColumn:

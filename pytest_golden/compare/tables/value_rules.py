@@ -114,7 +114,7 @@ def _plain(column: Column, value: str) -> str:
 
 
 def _outside(plain: str, low: float | str | None, high: float | str | None) -> str:
-    """Write that a value is no number within bounds, or no time within them, as seconds."""
+    """Write that a value is not a number within bounds, or no time within them, as seconds."""
     is_time = isinstance(low if low is not None else high, str)
     # DuckDB 1.0 compares the texts where only a cast stands beside a constant.
     number = f"epoch(TRY_CAST({plain} AS TIMESTAMP))" if is_time else f"(TRY_CAST({plain} AS DOUBLE) + 0)"

@@ -156,5 +156,5 @@ def _unwrap(held: Any) -> Any:
     try:
         return held.op.compute_fn.decorated_fn
     except Exception:
-        # It is no asset, or one without a function of its own.
+        # It is not an asset, or one without a function of its own.
         return held

@@ -1,4 +1,4 @@
-"""dbt projects: `dbt build`, and the steps in its run results. A selection that matched nothing is no pass (see `dbt_child.py`)."""
+"""dbt projects: `dbt build`, and the steps in its run results. A selection that matched nothing is not a pass (see `dbt_child.py`)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _NODE = re.compile(r"[\w./-]+\.(?:sql|csv|py)")
 def _find_narrowing(project: GoldenProjectConfig, file: Path) -> Callable[[str], bool] | None:
     """Return the test for files of dbt's graph: no macros and no generic tests, which can change any model.
 
-    None if an output is no model, or if the project has selectors of its own, since one of them may say what is built.
+    None if an output is not a model, or if the project has selectors of its own, since one of them may say what is built.
     """
     if not all(output.dbt for output in project.outputs) or file.with_name("selectors.yml").exists():
         return None

@@ -196,7 +196,7 @@ def find_signal(manager: Any) -> int:
 
 
 def die_by(number: int) -> int:
-    """End by this signal: a death by signal is no ordinary failure."""
+    """End by this signal: a death by signal is not an ordinary failure."""
     if number not in {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

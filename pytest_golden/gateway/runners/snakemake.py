@@ -22,7 +22,7 @@ _FINISHED = re.compile(r"Finished job(?:id:)? (\d+)")
 _FAILED = re.compile(r"Error in (?:rule|checkpoint) (\w+):$")
 _JOB = re.compile(r"    jobid: (\d+)")
 _FACT = re.compile(r"    (wildcards|output|log): (.+)$")
-# What stands between two jobs and is no word of theirs.
+# What stands between two jobs and is not a word of theirs.
 _ELSE = re.compile(
     r"Select jobs|Execute \d+ jobs|\d+ of \d+ steps|RuleException:|Trying to restart|Shutting down|Removing output|Exiting because|WorkflowError|At least one job|  |$"
 )

@@ -46,7 +46,7 @@ def _recognises(pipeline: PipelineFile) -> bool:
 
 
 def _find_narrowing(project: GoldenProjectConfig, _file: Path) -> Callable[[str], bool] | None:
-    """Return the test for files of models; None if an output is no table, or if it is started otherwise than by its folder alone."""
+    """Return the test for files of models; None if an output is not a table, or if it is started otherwise than by its folder alone."""
     is_of_files = not all(output.path and output.is_of_tables for output in project.outputs)
     if project.args or is_of_files or not is_started_beside(project):
         return None

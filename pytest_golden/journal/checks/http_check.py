@@ -51,7 +51,7 @@ def fetch(url: str, *, timeout_seconds: float, wants_body: bool, stop: Event | N
     except OSError as error:
         raise UnansweredError(f"no connection: {error.strerror or error}") from error
     except HTTPException as error:
-        raise UnansweredError(f"its reply is no HTTP ({type(error).__name__})") from error
+        raise UnansweredError(f"its reply is not HTTP ({type(error).__name__})") from error
     except ValueError as error:
         raise UnansweredError(f"it cannot be requested: {error}") from error
 

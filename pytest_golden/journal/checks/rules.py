@@ -111,9 +111,9 @@ def _check_url(value: Any) -> str:
         parts = urlsplit(text)
         port, host = parts.port, parts.hostname
     except ValueError as error:
-        raise wrong(f"is no URL: {error}; write one such as https://example.org/health") from None
+        raise wrong(f"is not a URL: {error}; write one such as https://example.org/health") from None
     if parts.scheme not in _SCHEMES or not host or port == 0:
-        raise wrong("is no URL of a page; write one such as https://example.org/health, by http or https")
+        raise wrong("is not a URL of a page; write one such as https://example.org/health, by http or https")
     if is_refused_literal(host):
         raise wrong(
             f"{show(host)} is never requested: it is a link-local, multicast or reserved address; give another host"
@@ -127,7 +127,7 @@ def _check_url(value: Any) -> str:
 def _check_status(value: Any) -> tuple[int, ...]:
     def check_one(one: Any) -> int:
         if isinstance(one, bool) or not isinstance(one, int) or not 100 <= one <= 599:
-            raise wrong(f"{show(one)} is no status; write a number from 100 to 599")
+            raise wrong(f"{show(one)} is not a status; write a number from 100 to 599")
         return one
 
     if not isinstance(value, list | tuple):
@@ -170,7 +170,7 @@ class Check:
 
     after: str = field(metadata=as_key(Kind(_check_after), "How long to wait: a number of minutes, or 90s, 10m, 2h."))
     command: tuple[str, ...] = declared((), Kind(_check_command), "What to run then: exit code 0 is a positive answer.")
-    url: str = declared("", Kind(_check_url), "Which page to ask then.")
+    url: str = declared("", Kind(_check_url), "The page to request then.")
     status: tuple[int, ...] = declared(
         (), Kind(_check_status), "Its good status, or a list of them; default: 200 to 299."
     )
@@ -184,7 +184,7 @@ class Check:
         (), Kind(_check_pending), "Which exit codes, statuses, or values at the path mean not yet."
     )
     until: str = declared(
-        "", Kind(_check_after), "How long not yet is waited for; default: until the expectation expires."
+        "", Kind(_check_after), "How long to wait while the answer is not yet; default: until the expectation expires."
     )
     network: bool = declared(False, FLAG, "Whether the command has the network.")
 
@@ -464,7 +464,7 @@ def _explain_ending(outcome: PipelineOutcome) -> str:
     if outcome.problem is Problem.COMMAND_NOT_FOUND:
         # The gateway's advice is for those who write a manifest.
         return "its program was not found here"
-    return outcome.message or _ENDINGS.get(outcome.ending, "it did not come to its end")
+    return outcome.message or _ENDINGS.get(outcome.ending, "it did not finish")
 
 
 def _judge_value(check: Check, document: Any, data: dict[str, Any]) -> Answer:

@@ -170,7 +170,7 @@ def sync_github(
         StorageError: the journal cannot be read or written.
     """
     if not _REPOSITORY.fullmatch(repository):
-        raise JournalError(f"{repository!r:.200} is no repository; write it as OWNER/NAME")
+        raise JournalError(f"{repository!r:.200} is not a repository; write it as OWNER/NAME")
     new: dict[str, Signal] = {}
 
     def take(given: dict[str, Any]) -> None:
@@ -414,15 +414,13 @@ def _refuse(reply: Reply, repository: str) -> NoReturn:
     ):
         waits = reply.headers.get("retry-after")
         until = f"for {waits} s" if waits else f"until {_show_reset(reply.headers.get('x-ratelimit-reset', ''))}"
-        raise JournalError(
-            f"GitHub's limit of requests is reached {until}; the answers so far are kept, so ask again then"
-        )
+        raise JournalError(f"GitHub's rate limit is reached {until}; the answers so far are kept, so ask again then")
     if reply.status == 401:
         raise JournalError("GitHub refuses the token; give one that may read in GITHUB_TOKEN, or run: gh auth login")
     told = text_at(reply.document, "message") or f"status {reply.status}"
     if reply.status in {301, 403, 404}:
         raise JournalError(
-            f"GitHub does not show {repository} ({told}); is it spelt and named so, and may the token read it?"
+            f"GitHub does not show {repository} ({told}); check its name, and whether the token may read it"
         )
     raise JournalError(f"GitHub cannot answer about {repository} now ({told}); ask again later")
 
@@ -491,7 +489,7 @@ def ask_with_gh() -> Ask | None:
         status = first.split()[1:2]
         if not first.startswith("HTTP/") or not status or not status[0].isdigit():
             told = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise JournalError(f"gh gives no answer: {told[0] if told else f'exit code {done.returncode}'}")
+            raise JournalError(f"gh did not answer: {told[0] if told else f'exit code {done.returncode}'}")
         return _read_reply(int(status[0]), Parser().parsestr(lines, headersonly=True), body)
 
     return ask

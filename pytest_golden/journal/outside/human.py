@@ -328,7 +328,7 @@ def _without_leads(clause: list[re.Match[str]]) -> list[re.Match[str]]:
 
 
 def _first_clause(spoken: str) -> tuple[list[re.Match[str]], str]:
-    """Return the first clause that is no opener, and the pause after it."""
+    """Return the first clause that is not an opener, and the pause after it."""
     clause: list[re.Match[str]] = []
     for found in _TOKEN.finditer(spoken):
         token = found[0]

@@ -172,7 +172,7 @@ def read_row(what: str, fields: dict[str, Field], given: Any) -> Row:
     """Read the columns of a row.
 
     Raises:
-        ValueError: it is no row; the message says which key is wrong, and what is allowed.
+        ValueError: it is not a row; the message says which key is wrong, and what is allowed.
     """
     unknown = check_mapping(what, given).keys() - fields.keys()
     if unknown:
@@ -222,7 +222,7 @@ def parse(text: str | bytes, *, is_whole: bool = True) -> Any:
     except RecursionError:
         problem = "it is nested too deeply"
     except UnicodeDecodeError:
-        problem = "it is no UTF-8 text"
+        problem = "it is not UTF-8 text"
     except json.JSONDecodeError as error:
         problem = f"it is not JSON ({error.msg} at character {error.pos + 1})"
     raise ValueError(problem if is_whole else "it is cut off: the file ends in the middle of it")
@@ -236,7 +236,7 @@ def read_header(given: Any) -> Mapping[str, int]:
     """
     if not isinstance(given, dict) or given.get("format") != FORMAT:
         raise ValueError(
-            f'the first line must be {{"format": "{FORMAT}", "version": {VERSION}}}: this is no export of a journal'
+            f'the first line must be {{"format": "{FORMAT}", "version": {VERSION}}}: this is not an export of a journal'
         )
     version = given.get("version")
     if type(version) is not int or version < 1:
@@ -250,7 +250,7 @@ def read_header(given: Any) -> Mapping[str, int]:
 
 
 def read_line(given: Any) -> Copy | Row:
-    """Read a line that is no header: an entry with all that belongs to it, or the columns of an orphan.
+    """Read a line that is not a header: an entry with all that belongs to it, or the columns of an orphan.
 
     Raises:
         ValueError: what is wrong with it, and what is allowed.
@@ -342,7 +342,7 @@ def _refuse_twice(name: str, rows: Iterable[Row]) -> None:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"it holds {name}, which is no JSON")
+    raise ValueError(f"it holds {name}, which is not JSON")
 
 
 def _read_float(text: str) -> float:
@@ -451,4 +451,4 @@ def _refuse_other(path: Path) -> None:
         return
     with path.open("rb") as stream:
         if FORMAT.encode("ascii") not in stream.read(_KIND_SHOWN):
-            raise JournalError(f"{path} exists and is no export of a journal; give another file")
+            raise JournalError(f"{path} exists and is not an export of a journal; give another file")

@@ -118,7 +118,7 @@ class LanguageModel:
                 self._endpoint, _INSTRUCTIONS.format(schema=described), self._redactor.text(prompt)
             )
             if self._endpoint.is_default and self._endpoint.api_key is None:
-                raise LanguageModelError("it wants a key and none is given, so nothing was sent")  # noqa: TRY301
+                raise LanguageModelError("it needs a key and none is given, so nothing was sent")  # noqa: TRY301
             answer = await endpoints.exchange(request, seconds=self._timeout_seconds)
             return read_value(endpoints.list_replies(_hide_key(self._endpoint.api_key, answer)), adapter)
         except LanguageModelError as error:

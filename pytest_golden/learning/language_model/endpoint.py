@@ -112,7 +112,7 @@ def find_endpoint(environ: Mapping[str, str]) -> Endpoint | None:
     endpoint = make_endpoint(model, environ.get(BASE_URL_VARIABLE), environ.get(KEY_VARIABLE))
     if endpoint.is_default and endpoint.api_key is None:
         message = (
-            f"{MODEL_VARIABLE} is {model!r}, and {endpoint.base_url} wants a key: set {KEY_VARIABLE}, "
+            f"{MODEL_VARIABLE} is {model!r}, and {endpoint.base_url} needs a key: set {KEY_VARIABLE}, "
             f"or {BASE_URL_VARIABLE} for a model elsewhere."
         )
         raise SettingsError(message)
@@ -174,7 +174,7 @@ def list_replies(answer: object) -> tuple[object, ...]:
         LanguageModelError: the answer has no reply, or it is an error, cut off, or refused.
     """
     if not isinstance(answer, dict):
-        raise LanguageModelError("the answer is no JSON object")
+        raise LanguageModelError("the answer is not a JSON object")
     if answer.get("error"):
         raise LanguageModelError(f"the answer is an error: {find_message(answer)}")
     choices = answer.get("choices")
@@ -259,7 +259,7 @@ def refuse_missing_extra(who: str = "a language model", extra: str = "llm") -> N
         SettingsError: it is not; the message says how to install it.
     """
     if find_spec("httpx2") is None:
-        message = f"{who} wants httpx2, which is not installed: `pip install 'pytest-golden-projects[{extra}]'`"
+        message = f"{who} needs httpx2, which is not installed: `pip install 'pytest-golden-projects[{extra}]'`"
         raise SettingsError(message)
 
 
@@ -371,11 +371,11 @@ def _read_json(body: bytes) -> Any:
     try:
         return json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise LanguageModelError("the answer is no JSON") from None
+        raise LanguageModelError("the answer is not JSON") from None
 
 
 def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 async def _refuse_status(response: Any) -> None:

@@ -69,7 +69,7 @@ LANGUAGES = {
 
 
 def check_language(language: str | None) -> None:
-    """Raise ValueError if it is no language that we know."""
+    """Raise ValueError if it is not a language that we know."""
     if language is not None and language not in LANGUAGES:
         raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, not {language!r:.100}")
 

@@ -233,7 +233,7 @@ def _word_change(name: str, change: Mapping[str, Any]) -> str:
 
 
 def _says_how(changes: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Tell whether one of the changes can be told: `change X`, without a value, is no advice."""
+    """Tell whether one of the changes can be told: `change X`, without a value, is not advice."""
     return any("to" not in change or "from" not in change or _word_value(change["to"]) for change in changes.values())
 
 

@@ -52,7 +52,7 @@ def find_moved(evidence: Mapping[str, Any], root: Path, error: str = "") -> str:
 def find_moved_edit(edits: Iterable[Mapping[str, Any]], root: Path) -> str:
     """Tell which edited file is gone, or does not have the lines of the edit any more; empty if all do.
 
-    An agent has named the files: one that does not lie below `root`, or is no regular file of a reasonable size, counts as gone.
+    An agent has named the files: one that does not lie below `root`, or is not a regular file of a reasonable size, counts as gone.
     """
     for edit in edits:
         lines = [line[1:].strip() for line in str(edit.get("diff", "")).splitlines() if line[:1] == "+"]

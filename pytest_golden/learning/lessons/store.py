@@ -333,6 +333,6 @@ def _read(memory: Memory) -> Iterator[KeptLesson]:
     try:
         skill = SkillMemory.from_dict(memory.value)
     except (TypeError, ValueError):
-        _log.warning("a memory among the lessons is none", extra={"key": memory.key})
+        _log.warning("a memory among the lessons is not a lesson", extra={"key": memory.key})
         return
     yield KeptLesson(skill, memory.namespace[1], memory.version, memory.provenance)

@@ -95,7 +95,7 @@ class EmbeddingEndpoint:
         self._endpoint = endpoint.make_endpoint(f"openai:{name}", base, api_key, names=("name", "base_url", "api_key"))
         if self._endpoint.is_default and self._endpoint.api_key is None:
             raise SettingsError(
-                f"{self._endpoint.base_url} wants a key: set GOLDEN_EMBEDDING_API_KEY, or give the address"
+                f"{self._endpoint.base_url} needs a key: set GOLDEN_EMBEDDING_API_KEY, or give the address"
             )
         endpoint.refuse_missing_extra("an embedder", "embeddings")
         self._redactor = self._endpoint.make_redactor(redactor)
@@ -157,7 +157,7 @@ class StaticEmbedder:
             from model2vec import StaticModel
         except ImportError as error:
             message = (
-                f"model2vec:{folder}: it takes an extra: pip install 'pytest-golden-projects[embeddings]' ({error})"
+                f"model2vec:{folder}: it needs an extra: pip install 'pytest-golden-projects[embeddings]' ({error})"
             )
             raise SettingsError(message) from None
         try:

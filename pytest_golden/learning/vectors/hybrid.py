@@ -55,7 +55,7 @@ _ON_DISK = np.dtype("<f4")
 _FUSION_CONSTANT = 60
 _LEAST_DEPTH = 100
 _LEAST_SECONDS = 0.05
-_NO_TIME = "there was no time; the next search goes on, and `embed_memories` makes them all"
+_NO_TIME = "time ran out; the next search continues, and `embed_memories` makes them all"
 
 
 class HybridSearch:
@@ -445,7 +445,9 @@ def read_units(given: Any, count: int) -> Units:
     if rows.dtype.kind not in "iuf":
         raise VectorsError(f"gave no numbers ({type(given).__name__} of {rows.dtype})")
     if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
-        raise VectorsError(f"gave numbers of shape {rows.shape} for {count_of(count, 'text')}, and not a vector each")
+        raise VectorsError(
+            f"gave numbers of shape {rows.shape} for {count_of(count, 'text')}, instead of one vector each"
+        )
     rows = rows.astype(np.float64)
     if not np.isfinite(rows).all():
         raise VectorsError("gave NaN or infinite numbers")

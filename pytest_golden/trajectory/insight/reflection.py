@@ -144,7 +144,7 @@ def build_reflection_request(
     """
     given: object = analysis
     if not isinstance(given, TrajectoryAnalysis):
-        message = f"analysis must be what analyze_trajectory gives, not a {type(given).__name__}"
+        message = f"analysis must be what analyze_trajectory returns, not a {type(given).__name__}"
         raise ValueError(message)  # noqa: TRY004 - one kind of refusal
     areas = (focus_areas,) if isinstance(focus_areas, str) else tuple(focus_areas)
     return ReflectionRequest(

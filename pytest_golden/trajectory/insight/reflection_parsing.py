@@ -53,7 +53,7 @@ def _read_answer(fields: Mapping[str, Any], min_suggestions: int, problems: list
     """Read the fields of an answer; each of the `problems` is a sentence about what was left out or mended."""
     analysis = _text_at(fields, "analysis", LONGEST_ANALYSIS)
     if not analysis:
-        problems.append("analysis is missing: text is wanted")
+        problems.append("analysis is missing: text is expected")
     given = _pick(fields, "root_causes")
     listed = given if isinstance(given, list) else [given]
     causes = tuple(dict.fromkeys(filter(None, (_as_text(cause, LONGEST_TEXT) for cause in listed[:MOST_CAUSES]))))
@@ -103,7 +103,7 @@ def _refuse_what_is_no_json(reply: object, value: Any, *, is_whole: bool) -> Non
 
 def _refuse_problems(problems: list[str], count: int, min_suggestions: int) -> None:
     if count < min_suggestions:
-        problems = [*problems, f"there are {count} usable suggestions: at least {min_suggestions} are wanted"]
+        problems = [*problems, f"there are {count} usable suggestions: at least {min_suggestions} are expected"]
     if problems:
         more = len(problems) - _MOST_PROBLEMS
         told = "; ".join(problems[:_MOST_PROBLEMS])
@@ -240,14 +240,14 @@ def _read_confidence(given: Any, problems: list[str]) -> float | None:
         with suppress(ValueError):  # 0.8, 80% and 80 %
             confidence = reflection.read_confidence(float(bare.rstrip("% ")) / (100 if bare.endswith("%") else 1))
     if confidence is None and given is not None:
-        problems.append(f"confidence {_show(given)} is no number from 0 to 1 and none of high, medium, low")
+        problems.append(f"confidence {_show(given)} is not a number from 0 to 1 and none of high, medium, low")
     return confidence
 
 
 def _read_suggestions(given: Any, problems: list[str]) -> tuple[Suggestion, ...]:
     """Return the suggestions that can be used, in order."""
     if not isinstance(given, list):
-        problems.append("suggestions is missing: a list is wanted")
+        problems.append("suggestions is missing: a list is expected")
         given = [] if given is None else [given]
     read = (_read_suggestion(f"suggestion {number}", one, problems) for number, one in enumerate(given, 1))
     return tuple(filter(None, islice(read, MOST_SUGGESTIONS)))
@@ -255,10 +255,10 @@ def _read_suggestions(given: Any, problems: list[str]) -> tuple[Suggestion, ...]
 
 def _read_suggestion(place: str, given: Any, problems: list[str]) -> Suggestion | None:
     if isinstance(given, str) and given.strip():
-        problems.append(f"{place} is text: an object is wanted")
+        problems.append(f"{place} is text: an object is expected")
         given = {"description": given}
     if not isinstance(given, dict):
-        problems.append(f"{place} is {_show(given)}: an object is wanted")
+        problems.append(f"{place} is {_show(given)}: an object is expected")
         return None
     fields = _by_form(given)
     specific = _text_at(fields, "specific_text", LONGEST_SPECIFIC)

@@ -73,7 +73,7 @@ def parse_json(body: bytes) -> Iterator[Span | None]:
     """Return the spans of a body in their order, None for each that cannot be read.
 
     Raises:
-        ValueError: the body is no JSON, or no export request.
+        ValueError: the body is neither JSON nor an export request.
     """
     for given, service, scope in _list_spans(_load(body)):
         try:

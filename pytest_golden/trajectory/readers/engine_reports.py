@@ -42,7 +42,7 @@ def _read_one(reader: StepReader, view: ViewFiles, outcome: Any) -> StepReading:
         )
     if isinstance(reading, StepReading):
         return reading
-    return StepReading(warnings=(f"step reader {name} gave {type(reading).__name__} instead of a StepReading",))
+    return StepReading(warnings=(f"step reader {name} returned {type(reading).__name__} instead of a StepReading",))
 
 
 class ReportReader(NamedTuple):
@@ -112,7 +112,7 @@ def list_of(given: Any, key: str) -> list[Any]:
 
 
 def milliseconds_of(seconds: Any) -> float | None:
-    """Return seconds as milliseconds; None if they are no usable number."""
+    """Return seconds as milliseconds; None if they are not usable numbers."""
     try:
         return check_duration("duration", seconds * 1000)
     except (TypeError, ValueError):

@@ -33,7 +33,7 @@ def read_golden_steps(path: Path, *, limit_bytes: int = MAX_FILE_BYTES) -> StepR
     """Read a steps file in one pass; it may be torn, huge or absent.
 
     At most 100,000 lines are kept, the first 90,000 and the last 10,000, and nothing after `limit_bytes`. `lost_count` is the number of lines that gave
-    nothing: those that are no step, and those left out.
+    nothing: those that are not steps, and those left out.
     """
     try:
         with open_regular(path) as file:

@@ -224,7 +224,7 @@ def test_what_nests_too_deep_for_any_order_with_a_tolerance_is_told(files: Files
         ("", "line 1 column 1: Expecting value"),
         ('{"a": 1,\n "b" 2}', "line 2 column 6: Expecting ':' delimiter"),
         ('{"a":1}\n{"a":2}\n', "JSON Lines are compared with `compare: table`"),
-        (b"[\xff]", "byte 1 is no utf-8"),
+        (b"[\xff]", "byte 1 is not utf-8"),
         ('{"a":1,}', "line 1 column"),
         ("[1 2]", "line 1 column"),
         ("01", "line 1 column"),
@@ -237,8 +237,8 @@ def test_what_is_no_json_is_told_with_its_place(files: Files, text: str | bytes,
     assert output is not None
     assert baseline is not None
     assert (output.kind, baseline.kind) == (ReasonKind.OUTPUT_UNREADABLE, ReasonKind.BASELINE_UNREADABLE)
-    assert output.message.startswith("out/a.json is no JSON: ")
-    assert baseline.message.startswith("the baseline of out/a.json is no JSON: ")
+    assert output.message.startswith("out/a.json is not JSON: ")
+    assert baseline.message.startswith("the baseline of out/a.json is not JSON: ")
     assert told in output.message
     assert told in baseline.message
 

@@ -155,9 +155,9 @@ def test_what_is_only_in_the_write_ahead_log_is_read_and_nothing_is_written(tmp_
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        (lambda raw: b"\0" * len(raw), "is no DuckDB or SQLite database"),
+        (lambda raw: b"\0" * len(raw), "is not a DuckDB or SQLite database"),
         (lambda raw: raw[: 8192 + 4096], "cannot be read|damaged"),
-        (lambda _: b"", "is no DuckDB or SQLite database"),
+        (lambda _: b"", "is not a DuckDB or SQLite database"),
         (lambda raw: raw[:100] + b"\0" * (len(raw) - 100), "damaged|cannot be read"),
     ],
 )

@@ -108,7 +108,7 @@ def test_excluded_table_is_no_output_and_its_baseline_is_unused(workspace: Works
 def test_no_database_is_one_sentence(workspace: Workspace) -> None:
     result = workspace.check(workspace.declare("echo hello > wh.duckdb", DeclaredOutput("wh.duckdb", table="t")))
     assert [reason.message for reason in result.reasons] == [
-        "wh.duckdb is no DuckDB or SQLite database, or a damaged one"
+        "wh.duckdb is not a DuckDB or SQLite database, or a damaged one"
     ]
 
 
@@ -301,10 +301,10 @@ def test_models_of_dbt_are_outputs_with_their_keys(workspace: Workspace, tmp_pat
     ("script", "told"),
     [
         ("true", "the models of dbt cannot be read: this run wrote no target/manifest.json"),
-        ("mkdir target; echo 3 > target/manifest.json", "is no manifest of dbt that can be read: TypeError"),
+        ("mkdir target; echo 3 > target/manifest.json", "is not a manifest of dbt that can be read: TypeError"),
         (
             "mkdir target; ln -s /dev/zero target/manifest.json",
-            "is no manifest of dbt that can be read: UnreadableError",
+            "is not a manifest of dbt that can be read: UnreadableError",
         ),
         ("mkdir target; cp {} target/manifest.json", "their database is 'wh', and this run wrote no such DuckDB file"),
     ],

@@ -61,11 +61,11 @@ def test_too_little_memory_is_told() -> None:
             Format.DELIMITED,
             "is not UTF-8 in line 7",
         ),
-        ("Invalid Input Error: odd\n\nPossible fixes", Format.DELIMITED, "is no sound CSV file: odd"),
+        ("Invalid Input Error: odd\n\nPossible fixes", Format.DELIMITED, "is not a valid CSV file: odd"),
         (
             'Invalid Input Error: Malformed JSON in file "/x/output.data", here',
             Format.JSON_LINES,
-            "is no sound JSON Lines file: ",
+            "is not a valid JSON Lines file: ",
         ),
     ],
 )

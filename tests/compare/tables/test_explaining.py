@@ -196,7 +196,7 @@ def test_tables_of_every_type_are_explained(files: Files, rules: dict[str, Any])
     duckdb = pytest.importorskip("duckdb")
     kept = []
     for name, *_ in duckdb.sql("DESCRIBE SELECT * FROM test_all_types()").fetchall():
-        # What a version of DuckDB cannot write into Parquet is no output.
+        # What a version of DuckDB cannot write into Parquet is not an output.
         with suppress(duckdb.Error):
             write_parquet(files.root / "made.parquet", f'SELECT "{name}" FROM test_all_types()')
             kept.append(f'"{name}"')

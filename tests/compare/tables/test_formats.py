@@ -96,7 +96,7 @@ def test_an_archive_that_is_cut_short_is_told(files: Files) -> None:
         ("a,b\n1,2\n3,4,5\n", "is ragged: line 3 has 3 fields, the header has 2"),
         ('a,b\n1,"2\n', "is broken: line 2 has a quoted field that is not closed, or goes on behind its quote"),
         (b"a,b\n1,\xe9\n", "is not UTF-8 in line 2, and so no CSV that can be read"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "is no text, and so no CSV"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "is not text, so it is not CSV"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told(files: Files, output: str | bytes, told: str) -> None:
@@ -199,7 +199,7 @@ def test_numbers_too_large_for_a_double_do_not_equal_each_other(files: Files) ->
     [
         ("id,a\n1,2\n".encode("utf-16"), "is UTF-16, and only UTF-8 is read as CSV"),
         (b"PK\x03\x04\0\0", "is a workbook or another ZIP archive, and no table that is read"),
-        (b"id\n1\0\n", "is no text, and so no CSV"),
+        (b"id\n1\0\n", "is not text, so it is not CSV"),
     ],
 )
 def test_what_is_no_csv_is_told_for_what_it_is(files: Files, output: bytes, told: str) -> None:
@@ -267,19 +267,19 @@ def test_an_object_with_very_many_keys_is_one_value(files: Files) -> None:
 @pytest.mark.parametrize(
     ("output", "told"),
     [
-        ("[1]\n", "has a line that is no object but an array, and so no row of a table"),
-        ("5\n", "has a line that is no object but a number, and so no row of a table"),
-        ('{"a":1}\n\n{"a":\n', "is no JSON Lines file: line 3 is no JSON (column 1: Expecting value)"),
+        ("[1]\n", "has a line that is not an object but an array, and so no row of a table"),
+        ("5\n", "has a line that is not an object but a number, and so no row of a table"),
+        ('{"a":1}\n\n{"a":\n', "is not a JSON Lines file: line 3 is not JSON (column 1: Expecting value)"),
         ('{"a":1,"a":2}\n', "has a line in which the key `a` stands twice, and so no row of a table"),
         ('{"a":{"x":1,"y":1,"x":2}}\n', "has a line in which the key `a.x` stands twice, and so no row of a table"),
-        (b'{"a":1}\n{"a":"\xe9"}\n', "is no JSON Lines file: line 2 is not UTF-8"),
+        (b'{"a":1}\n{"a":"\xe9"}\n', "is not a JSON Lines file: line 2 is not UTF-8"),
     ],
 )
 def test_what_is_wrong_with_lines_of_json_is_told(files: Files, output: str | bytes, told: str) -> None:
     found = files.compare("t.jsonl", output, LINES)
     assert found is not None
     assert found.kind == ReasonKind.OUTPUT_UNREADABLE
-    assert found.message == f"out/t.jsonl {told}" or "line 3 is no JSON" in found.message
+    assert found.message == f"out/t.jsonl {told}" or "line 3 is not JSON" in found.message
 
 
 def test_lines_nested_beyond_reason_are_values(files: Files) -> None:
@@ -439,7 +439,7 @@ def test_a_file_that_is_no_table_is_told(files: Files, content: bytes) -> None:
     found = files.compare("t.parquet", content, sound)
     assert found is not None
     assert found.kind == ReasonKind.OUTPUT_UNREADABLE
-    assert found.message.startswith("out/t.parquet is no sound Parquet file: ")
+    assert found.message.startswith("out/t.parquet is not a valid Parquet file: ")
     assert ".data" not in found.message
     assert len(found.message.splitlines()) == 1
 

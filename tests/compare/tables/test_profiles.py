@@ -266,7 +266,7 @@ def test_damaged_profile_is_an_unreadable_baseline(tmp_path: Path, told: str) ->
     found = compare(table(tmp_path, PLAIN), place)
     assert found is not None
     assert found.kind is ReasonKind.BASELINE_UNREADABLE
-    assert found.message.startswith("the baseline of t is no sound profile of a table: ")
+    assert found.message.startswith("the baseline of t is not a valid profile of a table: ")
 
 
 def test_large_table_is_accepted_as_a_profile_and_a_small_one_whole_again(workspace: Workspace) -> None:

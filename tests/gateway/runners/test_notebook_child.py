@@ -61,7 +61,7 @@ class TestRealNotebook:
             "from IPython.display import Image\nImage(data=b'1', format='png')",
         )
         content = json.loads(notebook(*cells))
-        # A cell that may raise is no failure.
+        # A cell that may raise is not a failure.
         content["cells"][3]["metadata"]["tags"] = ["raises-exception"]
         pipeline = make_pipeline("sub/analysis.ipynb", json.dumps(content))
         before = pipeline.file.read_bytes()

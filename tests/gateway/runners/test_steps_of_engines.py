@@ -126,7 +126,7 @@ def test_counts_and_errors_are_taken_and_rows_never(tmp_path: Path) -> None:
         "started_at": "2026-01-01T12:00:00",
         "error_type": "ValidationError",
         "failed_rows_counts": {"not_null": 2, "odd": "anna-secret"},
-        "validation_warnings": ["anna-secret is no number"],
+        "validation_warnings": ["anna-secret is not a number"],
         "retry_history": [{"attempt": 1}],
         "sample_in": rows,
         "sample_data": rows,

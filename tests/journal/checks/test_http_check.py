@@ -98,7 +98,7 @@ def test_who_says_nothing_is_not_waited_for(talk: Talk) -> None:
     ],
 )
 def test_a_broken_reply_is_none(talk: Talk, reply: bytes) -> None:
-    with pytest.raises(UnansweredError, match=r"its reply is no HTTP|no connection|cannot be requested"):
+    with pytest.raises(UnansweredError, match=r"its reply is not HTTP|no connection|cannot be requested"):
         fetch(talk(lambda line: line.sendall(reply)), timeout_seconds=60, wants_body=True)
 
 

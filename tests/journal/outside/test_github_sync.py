@@ -230,7 +230,7 @@ def test_gh_asks_with_its_own_login(
     again = sync_github(journal, REPOSITORY, ask, known, pull_requests=[42])
     assert (again.signals, again.unchanged) == ((), 5)
     program.write_text("#!/bin/sh\necho 'To get started, run: gh auth login' >&2\nexit 4\n")
-    with pytest.raises(JournalError, match="gh gives no answer: To get started, run: gh auth login"):
+    with pytest.raises(JournalError, match="gh did not answer: To get started, run: gh auth login"):
         sync_github(journal, REPOSITORY, ask, Known(), pull_requests=[42])
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     assert ask_with_gh() is None

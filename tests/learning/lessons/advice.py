@@ -123,7 +123,7 @@ SPECIFIC = (
     "Rows of 01.03.2026 are doubled, so drop them",
     "Use the dump of 03/01/2026 instead",
     "The schema changed on March 3, 2026, so cast the id",
-    "Since 12 May 2025 the API wants a key",
+    "Since 12 May 2025 the API needs a key",
     "The vendor changed the format in October 2025",
     "Load the partition 2026-W09 again",
     "The backup ran at 2026-03-01T04:05:06Z and holds the lock",

@@ -95,7 +95,7 @@ def test_request_keeps_what_is_asked() -> None:
         ({"task_description": 3}, "task_description must be text"),
         ({"detail": "long"}, "detail 'long' is unknown"),
         ({"focus_areas": [""]}, "focus_areas must be text"),
-        ({"analysis": failed_odibi_run()}, "analysis must be what analyze_trajectory gives, not a Trajectory"),
+        ({"analysis": failed_odibi_run()}, "analysis must be what analyze_trajectory returns, not a Trajectory"),
     ],
 )
 def test_wrong_request_is_refused(changes: dict[str, Any], message: str) -> None:

@@ -35,7 +35,7 @@ def test_a_reader_that_fails_costs_its_steps_and_a_warning(tmp_path: Path) -> No
     failed, fine, wrong = read_all(readers, Folder(tmp_path), Run())
     assert failed.warnings == ("step reader giving failed, its steps are lost: ValueError: boom",)
     assert fine is good
-    assert wrong.warnings == ("step reader giving gave NoneType instead of a StepReading",)
+    assert wrong.warnings == ("step reader giving returned NoneType instead of a StepReading",)
 
 
 def test_only_steps_can_be_given() -> None:
