@@ -150,5 +150,5 @@ def _walk(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _show(values: tuple[str, ...]) -> str:
-    shown = " or ".join(repr(value) for value in values[:3]) or "no plain value"
+    shown = " or ".join(repr(value) for value in values[:3]) or "not a plain value"
     return shown if len(shown) <= _LONGEST_SHOWN else f"{shown[: _LONGEST_SHOWN - 4]} ..."

@@ -69,7 +69,7 @@ def test_a_check_that_is_due_when_the_time_is_over_is_refused(after: Any) -> Non
         ({"description": "x", "expires_minutes": "60"}, "'60' is not a number of minutes above 0"),
         ({"description": "x", "expires_minutes": 1e300}, "ends after the year 9999"),
         ({"description": "x", "expires_minutes": 10**400}, "ends after the year 9999"),
-        ({"description": "x", "polarity": "negative"}, "polarity negative wants expires_minutes"),
+        ({"description": "x", "polarity": "negative"}, "polarity negative needs expires_minutes"),
         ({"description": "x", "polarity": "bad"}, "'bad' is not known here; write positive or negative"),
         ({"description": "x", "critical": "yes"}, "'yes' is neither true nor false"),
         ({"description": "x", "match_hint": {}}, "must be a mapping with at least one key"),

@@ -474,5 +474,5 @@ def test_a_clock_and_a_variable_that_undoes_it_contradict_each_other(name: str) 
     text = f"{_PROJECT}clock: 2026-11-20\n  set_env: {{{name}: x}}"
     with pytest.raises(ManifestError, match=f"{name} would put another time in the place of `clock`"):
         parse_manifest(text, "m.yaml", "/w")
-    with pytest.raises(ManifestError, match="2026-13-40 is not a day"):
+    with pytest.raises(ManifestError, match="2026-13-40 is neither a day"):
         parse_manifest(f"{_PROJECT}clock: 2026-13-40", "m.yaml", "/w")

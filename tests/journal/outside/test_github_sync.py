@@ -153,13 +153,13 @@ def test_long_lists_are_read_to_their_end_also_if_their_first_page_has_not_chang
     ("status", "headers", "told"),
     [
         (401, {}, "GitHub refuses the token"),
-        (404, {}, "GitHub does not show octo/shop (no); is it spelt"),
+        (404, {}, "GitHub does not show octo/shop (no); check its name"),
         (
             403,
             {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1772370000"},
-            "limit of requests is reached until 13:00 UTC",
+            "rate limit is reached until 13:00 UTC",
         ),
-        (429, {"Retry-After": "60"}, "limit of requests is reached for 60 s"),
+        (429, {"Retry-After": "60"}, "rate limit is reached for 60 s"),
         (500, {}, "GitHub cannot answer about octo/shop now (no)"),
     ],
 )

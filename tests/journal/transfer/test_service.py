@@ -497,7 +497,7 @@ def test_an_imported_check_is_not_due(journal: Journal, store: Store) -> None:
 
 
 REFUSED: dict[str, Callable[[Path], Path]] = {
-    "no export of a journal": lambda folder: folder / "notes.txt",
+    "not an export of a journal": lambda folder: folder / "notes.txt",
     "is a folder": lambda folder: folder,
     "is not a folder": lambda folder: folder / "nowhere" / "x",
 }
