@@ -1,4 +1,4 @@
-"""Runs a pipeline for `golden init` in a view that nothing real is touched by, and drafts its outputs from what it wrote."""
+"""Run a pipeline for `golden init` in a view, so that nothing real is touched, and draft its outputs from what it wrote."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pytest_golden.gateway.write_set import WrittenFiles
     from pytest_golden.regression.model import GoldenProjectResult
 
-# What may be in a project's name; no option, number or date.
+# Words that may be part of a project's name: no option, number or date.
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _SHELL_SIGNS = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1"})
 _MOST_FILES = 10
@@ -90,10 +90,10 @@ def try_command(text: str, folder: Path, view: str, *, runs: int = 1) -> tuple[G
 
 
 def try_pipeline(drafted: DraftedProject, folder: Path, view: str) -> DraftedProject:
-    """Run a drafted project twice in a view, and return it with the files that it wrote; if it did not pass, with a comment that says so.
+    """Run a drafted project twice in a view, and return it with the files that it wrote, or with a comment that says why it failed.
 
-    It gets no variable that it asks for: nobody has looked at it yet, and it could send a secret away. If it keeps its tables in memory,
-    it is tried again with those in a file, and declared so if that passes.
+    It gets none of the variables that it asks for: nobody has looked at it yet, and it could send a secret away. If it keeps its
+    tables in memory, it is tried again with its tables in a file, and declared so if that passes.
     """
     try:
         tried = _try_drafted(drafted, folder, view)
@@ -144,7 +144,7 @@ def find_covered(drafted: Sequence[DraftedProject]) -> dict[str, int]:
 
 
 def _share(code: Mapping[str, int], read: Collection[str]) -> int:
-    """Return how many of 100 bytes of code are in files that were read, rounded down."""
+    """Return which percentage of the bytes of code is in files that were read, rounded down."""
     return 100 * sum(size for path, size in code.items() if path in read) // sum(code.values())
 
 
@@ -154,7 +154,7 @@ def _try_drafted(drafted: DraftedProject, folder: Path, view: str) -> ProjectCal
 
 
 def _keep_tables(drafted: DraftedProject, tried: ProjectCalibration, folder: Path) -> DraftedProject | None:
-    """Return the draft with its tables in a file, if its engine can do that and a run that passed has written no database."""
+    """Return the draft with its tables in a file, if its engine supports that and a passing run wrote no database."""
     runner = _find_runner(tried.project, folder)
     has_passed = tried.results[0].status is ResultStatus.PASSED
     if runner is None or not runner.keep_tables or not has_passed or _wrote_database(tried):
@@ -175,7 +175,7 @@ def shorten_reason(result: GoldenProjectResult) -> str:
 
 
 def _add_files(drafted: DraftedProject, tried: ProjectCalibration, folder: Path) -> DraftedProject:
-    """Add what the first of its runs wrote below a folder: `outputs` if they are stable, `writes`, and what is said of the others."""
+    """Add the files that the first of its runs wrote below a folder: stable `outputs`, `writes`, and notes about the others."""
     result = tried.results[0]
     written = sorted({*result.write_set.created, *result.write_set.changed})
     outputs, told = choose_outputs(tried, written)
@@ -205,7 +205,7 @@ def _try(project: GoldenProjectConfig, text: str, folder: Path, view: str, runs:
 
 
 def _list_data(project: GoldenProjectConfig, folder: Path) -> frozenset[str]:
-    """List what the engine of a project tracks beside git: its inputs, even where it writes them anew."""
+    """List what the engine of a project tracks beside git: its inputs, even if it writes them again."""
     plan = make_plan(project, folder)
     runner = _find_runner(project, folder)
     if plan.folder is None or runner is None:
@@ -224,10 +224,10 @@ def _find_runner(project: GoldenProjectConfig, folder: Path) -> Runner | None:
 
 
 def draft_outputs(written: WrittenFiles, data: Collection[str] = ()) -> tuple[DeclaredOutput, ...]:
-    """Make an entry for each written file that holds data: tables, JSON, texts for people and pictures; the first of many.
+    """Make an entry for each written file that holds data: tables, JSON, texts for people, and pictures; for many, only the first.
 
-    The models of dbt are one entry, and so are the tables of each database, and the Delta tables below a folder. `data` are inputs, which
-    get none.
+    The models of dbt are one entry, and so are the tables of each database, and the Delta tables below a folder. `data` are inputs,
+    which get no entry.
     """
     expected = [path for path in find_unexpected(written.paths, ()) if path not in data]
     databases = [path for path in expected if is_database_name(path) and is_database(path, written)]
@@ -236,7 +236,7 @@ def draft_outputs(written: WrittenFiles, data: Collection[str] = ()) -> tuple[De
     else:
         of_tables = [DeclaredOutput(glob.escape(path), tables=(_ALL_TABLES,)) for path in databases]
     folders = list_delta_tables(written.paths)
-    # A folder names all that is below it.
+    # A folder stands for all that is below it.
     above = [place for place in folders if place and not any(place.startswith(f"{other}/") for other in folders)]
     of_tables += [DeclaredOutput(glob.escape(place), tables=(_ALL_TABLES,)) for place in above]
     inside = {path.partition(f"/{DELTA_LOG}/")[0] for path in written.paths if f"/{DELTA_LOG}/" in path}
@@ -246,7 +246,7 @@ def draft_outputs(written: WrittenFiles, data: Collection[str] = ()) -> tuple[De
 
 
 def _draft_file(path: str, written: WrittenFiles) -> DeclaredOutput | None:
-    """Make an entry for a file that holds data: by its suffix, else by its first bytes."""
+    """Make an entry for a file that holds data: by its suffix, otherwise by its first bytes."""
     if is_passed_over(path):
         return None
     if holds_data(path):
@@ -266,7 +266,7 @@ def _is_text(content: bytes) -> bool:
 
 
 def _read_beginning(written: WrittenFiles, path: str) -> bytes:
-    """Return the first bytes of a regular file; nothing of what cannot be read."""
+    """Return the first bytes of a regular file; nothing if it cannot be read."""
     try:
         file = os.open(written.locate(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(file, "rb") as stream:
@@ -276,7 +276,7 @@ def _read_beginning(written: WrittenFiles, path: str) -> bytes:
 
 
 def _has_header(written: WrittenFiles, path: str) -> bool:
-    """Tell whether a table in text begins with names: no numbers, but for years, and for 0, 1, 2 as pandas writes."""
+    """Tell whether a text table begins with names: no numbers, except years, and 0, 1, 2 as pandas writes."""
     separator = _SEPARATORS.get(PurePosixPath(path).suffix.lower())
     if separator is None:
         return True
@@ -290,7 +290,7 @@ def _has_header(written: WrittenFiles, path: str) -> bool:
 def choose_outputs(
     tried: ProjectCalibration, written: Sequence[str]
 ) -> tuple[tuple[DeclaredOutput, ...], tuple[str, ...]]:
-    """Return the drafted outputs that are stable by their rules, those without rules by patterns, and what is said of the others."""
+    """Return the drafted outputs that are stable by their rules, patterns for those without rules, and notes about the others."""
     found = tried.found
     if tried.runs < _RUNS_TO_COMPARE:
         return (), ()
@@ -310,7 +310,7 @@ def choose_outputs(
     ]
     moved = [f"no output: {path}: {why[0]}" for path, why in sorted(moving.items())]
     if found.missing:
-        # Files of single runs, such as reports with a time in their path, are told by what their paths have in common.
+        # Files of single runs, such as reports with a time in their path, are described by what their paths have in common.
         shapes = sorted({_STAMP.sub("*", path) for path in found.missing})
         others = f" and {len(shapes) - 1} more like it" if len(shapes) > 1 else ""
         moved.append(f"no output: {shapes[0]}{others}: only one of two runs wrote it")
@@ -325,7 +325,7 @@ def _is_index(path: str, above_runs: Collection[PurePosixPath]) -> bool:
 
 
 def _join_outputs(outputs: Sequence[DeclaredOutput], written: Sequence[str]) -> tuple[DeclaredOutput, ...]:
-    """Name files of one folder and suffix by one pattern where they have the same rules and the pattern names no other."""
+    """Name files of one folder and suffix by one pattern if they have the same rules and the pattern names no other file."""
     groups: dict[DeclaredOutput, list[DeclaredOutput]] = {}
     joined = [output for output in outputs if output.is_of_tables]
     for output in (one for one in outputs if not one.is_of_tables):
@@ -333,7 +333,7 @@ def _join_outputs(outputs: Sequence[DeclaredOutput], written: Sequence[str]) -> 
         # A file with versions is in a folder of its own name.
         parts = [f"*{pure.suffix}" if part == pure.name else part for part in pure.parts]
         groups.setdefault(replace(output, path="/".join(parts)), []).append(output)
-    # A file that was written again as it was is no change, and yet an output.
+    # A file that was written with the same content is not a change, but an output.
     known = {*written, *(output.path for output in outputs)}
     for pattern_of_all, some in groups.items():
         named = (path for path in known if is_named(path, pattern_of_all.path))

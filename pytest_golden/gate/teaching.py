@@ -1,7 +1,7 @@
 """Learn after a session, within a time budget, from what was recorded: results, fixes, breaks, outcomes of lessons, corrections.
 
-A step that has begun is finished; the rest is left to the next session, or to `golden learn`. Git never runs inside a
-transaction. What finds and words lessons is imported only when there is something to learn.
+A step that has begun is finished; the next session, or `golden learn`, does the rest. Git never runs inside a transaction. The
+modules that find and word lessons are imported only when there is something to learn.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SHARE = 0.01
 _BEGUN = 0.95
 _LONGEST_GIT_SECONDS = 1.0
 _MOST_EARLIER = 20
-# By then, a clone that has the commits of a turn has learned from it.
+# After that time, a clone that has the commits of a turn has learned from it.
 _LONGEST_WAIT_MS = 7 * 24 * 60 * 60 * 1000
 _MOST_AFTER_SHOWN = 20
 _MOST_BEFORE_SHOWN = 5
@@ -63,7 +63,7 @@ class GateLearning:
     """What was learned: from how many results, and which lessons were kept or refused.
 
     `breaks` counts the first failures after a pass, `settled` the recalls whose outcome is known now, `left` the turns
-    whose commits another clone may know. `is_cut_short` tells whether the time ran out.
+    whose commits another clone may know. `is_cut_short` tells that the time ran out.
     """
 
     results: gate_learning.LearningReport = field(default_factory=gate_learning.LearningReport)
@@ -80,7 +80,7 @@ class GateLearning:
         return is_idle and not (self.results.left or self.verdicts or self.breaks or self.settled or self.is_cut_short)
 
     def add(self, later: GateLearning) -> None:
-        """Add what was learned later. What is left is taken from the later one."""
+        """Add what was learned later. `left` is taken from the later one."""
         summed = ("learned", "passed_over", "unreadable", "seconds")
         sums = {name: getattr(self.results, name) + getattr(later.results, name) for name in summed}
         self.results = later.results._replace(**sums)
@@ -104,8 +104,8 @@ def find_budget(run_seconds: float) -> float:
 class GateLearner:
     """Learns from a store, which the caller closes, in the checkout of a workspace.
 
-    `manifest` is the path of the manifest, or None. `hide` removes the projects' secrets from JSON-safe values, such as a
-    commit's subject; if it returns None, they are not kept.
+    `manifest` is the path of the manifest, or None. `hide` removes the projects' secrets from JSON-safe values, such as the
+    subject of a commit; values for which it returns None are not stored.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class GateLearner:
         self._monotonic = monotonic
         self._ends_at = 0.0
         self._has_time = False
-        # Asked once; the commits of these do not come while it learns.
+        # Asked once: the commits of these do not arrive while it learns.
         self._waiting: set[str] = set()
         self._looked_at: set[str] = set()
 
@@ -154,7 +154,7 @@ class GateLearner:
 
     @cached_property
     def _root(self) -> Path | None:
-        """The checkout's top folder. Git runs only when there is something to learn."""
+        """Return the checkout's top folder. Git runs only when there is something to learn."""
         with suppress(GoldenError):
             return find_top(self._workspace, longest_seconds=_LONGEST_GIT_SECONDS)
         return None
@@ -170,7 +170,7 @@ class GateLearner:
         return ask
 
     def _is_time_up(self, begun: int = 1) -> bool:
-        """Tell whether to begin nothing more. The first of a kind is always begun, so that short gates make progress."""
+        """Tell whether to begin nothing more. The first of each kind is always begun, so that short gates make progress."""
         return self._monotonic() >= self._ends_at and (begun > 0 or not self._has_time)
 
     def _learn_from_turns(self, done: GateLearning) -> None:
@@ -203,7 +203,7 @@ class GateLearner:
             self._waiting.add(entry_id)
             return
         taught = None if point is None else self._find_taught(point, earlier)
-        # Projects' secrets are not kept, and neither is what they cannot be removed from.
+        # Projects' secrets are not stored, nor are values from which they cannot be removed.
         hidden = None if taught is None else self._hide(taught.to_dict())
         with self._store.write() as connection:
             if not gate_learning.take_turn(connection, entry_id) or taught is None or hidden is None:
@@ -215,7 +215,7 @@ class GateLearner:
                 done.verdicts.append(add_lesson(connection, taught.from_dict(hidden), gate_learning.GATE_AGENT, moment))
 
     def _must_wait(self, point: Point) -> bool:
-        """Tell whether another clone may know the commit that this one does not have."""
+        """Tell whether another clone may know the commit that is missing in this one."""
         if point.commit is None or (self._root is not None and has_commit(self._root, point.commit)):
             return False
         return to_ms(self._clock()) - point.created_at < _LONGEST_WAIT_MS
@@ -243,7 +243,7 @@ class GateLearner:
         return clone.find_difference(*states)
 
     def _name_manifest(self) -> str:
-        """Return the manifest's path relative to the checkout's root; empty where it lies elsewhere."""
+        """Return the manifest's path relative to the checkout's root; empty if it lies elsewhere."""
         if self._manifest is None or self._root is None:
             return ""
         manifest = self._manifest.resolve()
@@ -267,8 +267,8 @@ class GateLearner:
 def settle_project(store: Store, project: str, descends: Descends, now: datetime) -> int:
     """Settle the lessons shown for a project's failures, and return how many: a pass is a success, the same failure a harm.
 
-    What the gate or its machine is to blame for, what was skipped and what was interrupted settles nothing. One pass credits
-    a lesson once, however often it was shown before; a failure that was only run again charges nothing anew.
+    Failures of the gate or its machine settle nothing, nor do skipped and interrupted runs. One pass credits a lesson once,
+    however often it was shown before. A failure that was only run again is not charged twice.
 
     Raises:
         StorageError: the store cannot be read or written.
@@ -295,7 +295,7 @@ def settle_project(store: Store, project: str, descends: Descends, now: datetime
 
 
 def _find_ending(connection: Connection, entry_id: str, descends: Descends) -> list[tuple[Point, bool]]:
-    """Return what ended a failure, if anything, and whether that tells anything about a lesson shown for it."""
+    """Return what ended a failure, if anything, and whether that says something about a lesson shown for it."""
     from pytest_golden.gate.fixes import find_ending, is_repeat
 
     shown = teaching_store.find_point(connection, entry_id)

@@ -39,7 +39,7 @@ _PATHS_AT_ONCE = 200
 _REGULAR, _ANOTHER_KIND, _UNREADABLE = "a file", "another kind", "unreadable"
 _IGNORE_FILE = ".gitignore"
 _ATTRIBUTES = ".gitattributes"
-# The attributes by which git makes another file out of a committed one, and the values with which it does not.
+# The attributes with which git converts a committed file, and the values with which it does not.
 _NOT_SET = frozenset({"unspecified", "unset"})
 _CONVERTING = {
     "filter": _NOT_SET,
@@ -50,7 +50,7 @@ _CONVERTING = {
     "crlf": _NOT_SET | {"set", "input"},
 }
 _MOST_NAMED = 3
-# Files of data; a table of text with nothing but its header holds nothing.
+# Files of data. A text table with only a header is empty.
 _WITH_HEADER = frozenset({".csv", ".tsv"})
 _DATA = _WITH_HEADER | {
     *(".json", ".jsonl", ".ndjson", ".xml", ".txt", ".parquet", ".avro", ".orc", ".feather", ".arrow"),
@@ -93,9 +93,9 @@ def read_base_manifest(manifest: Path, ref: str) -> BaseManifest:
 def find_manifest_at(manifest: Path, commit: str, default: Path | None = None) -> Path | None:
     """Find the manifest's version at a commit, also if it was moved since: moving it must not avoid the comparison.
 
-    It is the manifest at the same path, else the one at `default`, else one with the default name in the same folder, else
-    the one that the change removes, if it touches no other. None if the change touches no manifest of the base: then this
-    one is new. The folder of the answer need not exist any more.
+    It is the manifest at the same path, or the one at `default`, or one with the default name in the same folder, or the one that
+    the change removes, if it touches no other. None if the change touches no manifest of the base: then this one is new. The
+    folder of the answer may no longer exist.
 
     Raises:
         GoldenError: git cannot tell, or it is not clear which of the commit's manifests became this one.
@@ -120,7 +120,7 @@ def find_manifest_at(manifest: Path, commit: str, default: Path | None = None) -
 
 
 def tell_move(was: Path, now: Path, root: Path) -> Weakening:
-    """Return the weakening that a moved manifest is, with its paths from a folder."""
+    """Describe a moved manifest as a weakening, with its paths relative to a folder."""
     old, new = (os.path.relpath(path, root) for path in (was, now))
     return Weakening(None, WeakeningKind.MANIFEST, f"the manifest moved from {old} to {new}", old, new)
 
@@ -138,7 +138,7 @@ def find_checkout(folder: Path) -> Path:
 
 
 def _find_existing(path: Path) -> tuple[Path, str]:
-    """Return the nearest folder above a path that is there, and the path from it: the change may have removed folders."""
+    """Return the nearest existing folder above a path, and the path from it: the change may have removed folders."""
     folder = next(place for place in path.parents if place.is_dir())
     return folder, path.relative_to(folder).as_posix()
 
@@ -155,7 +155,7 @@ def _ask(folder: Path, commit: str, *question: str) -> str:
 def find_configuration_changes(
     commit: str, folder: Path, *, configuration: Path | None, conftests: Iterable[Path]
 ) -> tuple[Weakening, ...]:
-    """Find what the working tree says to pytest about the gate that the base did not say.
+    """Find what the configuration of pytest in the working tree says about the gate and the base's did not.
 
     Args:
         commit: the base's commit.
@@ -187,14 +187,14 @@ def find_configuration_changes(
 
 
 def _read_present(place: Path) -> bytes | None:
-    """Return a file's content; None if it is not there or cannot be read, as pytest cannot read it either."""
+    """Return a file's content; None if it does not exist or cannot be read: then pytest cannot read it either."""
     with suppress(OSError):
         return place.read_bytes() if place.is_file() else None
     return None
 
 
 def _read_changed(root: Path, commit: str, folder: str) -> dict[str, tuple[bytes | None, bytes | None]]:
-    """Return what changed since a commit, or is new, of the files that matter to the judge's environment."""
+    """Return what changed since a commit, or is new, in the files that matter to the environment of the judge."""
     failing = f"git cannot tell what changed since {commit[:12]}"
     listed = split_paths(git.ask_git(root, "diff", "--name-status", "--no-renames", "-z", commit, failing=failing))
     new = split_paths(git.ask_git(root, "ls-files", "--others", "--exclude-standard", "-z", failing=failing))
@@ -210,7 +210,7 @@ def _read_changed(root: Path, commit: str, folder: str) -> dict[str, tuple[bytes
 
 
 def find_emptied_inputs(commit: str, folders: Mapping[str, Path]) -> dict[str, str]:
-    """Return, by golden project, a file of data in its folder that held something at a commit and holds nothing now.
+    """Return, by golden project, a data file in its folder that had content at a commit and is empty now.
 
     Args:
         commit: the base's commit.
@@ -259,7 +259,7 @@ class _Entry(NamedTuple):
     path: str
 
     def list_projects(self, names: Collection[str]) -> list[str]:
-        """Return those of the named projects that this is a baseline of."""
+        """Return which of the named projects this is a baseline of."""
         project = self.path.partition("/")[0]
         if not project:
             return list(names)
@@ -298,7 +298,7 @@ def find_changed_baselines(
 
 
 def _find_cause(entry: _Entry, now: _Names | None, attributes: _Attributes | None) -> str | None:
-    """Return why a baseline is another one, None if it is the same; empty where its content says so itself."""
+    """Return why a baseline differs; an empty text if its content differs, None if it is the same."""
     if now is None or entry.blob not in now:
         return ""
     if attributes is None or (now.raw == entry.blob and not attributes.convert_base):
@@ -330,7 +330,7 @@ def _list_entries(folder: Path, commit: str) -> list[_Entry]:
 
 
 class _Names(NamedTuple):
-    """Git's names for a file as it is, and for what git would commit of it. Both are the same for anything else."""
+    """Git's names for a file as it is, and for what git would commit of it. For anything but a file both are the same."""
 
     raw: str
     committed: str
@@ -359,7 +359,7 @@ def _name_present(folder: Path, entries: Sequence[_Entry]) -> dict[str, _Names |
 
 
 def _name_special(place: Path, entry: _Entry) -> str | None:
-    """Return a name for anything but a regular file, or for another kind than in the base; else `_REGULAR`."""
+    """Return a name for anything but a regular file, or for another kind than in the base; otherwise `_REGULAR`."""
     try:
         mode = place.lstat().st_mode
     except OSError:
@@ -380,13 +380,13 @@ def _name_files(folder: Path, paths: Sequence[str], *options: str) -> dict[str, 
         return dict(zip(paths, names, strict=True))
     if len(paths) == 1:
         return {paths[0]: _UNREADABLE}
-    # A file that has gone meanwhile, or cannot be read, must not hide the others.
+    # A file that was removed meanwhile, or cannot be read, must not hide the others.
     middle = len(paths) // 2
     return _name_files(folder, paths[:middle], *options) | _name_files(folder, paths[middle:], *options)
 
 
 def _find_attributes(base: Path, head: Path, commit: str, paths: Sequence[str]) -> dict[str, _Attributes]:
-    """Find what git attributes said about baselines at a commit, and what they say now. Where none speak, there is nothing.
+    """Find what git attributes said about baselines at a commit, and what they say now; nothing for those without attributes.
 
     `base` and `head` are the folders of the baselines then and now.
     """
@@ -432,7 +432,7 @@ def _ask_attributes(root: Path, paths: Sequence[str], *options: str, index: Path
 
 
 def _without_kind(listed: bytes) -> bytes:
-    """Return what ls-tree lists in the form that update-index reads: without the kind of each object."""
+    """Return the output of ls-tree in the form that update-index reads: without the kind of each object."""
     return listed.replace(b" blob ", b" ")
 
 
@@ -471,7 +471,7 @@ def list_ignored_baselines(folder: Path) -> tuple[str, ...]:
 
 
 def warn_of_ignored_baselines(folder: Path) -> str | None:
-    """Say in one line which baselines git ignores, because of which rule, and what to do; None if it ignores none."""
+    """Return one line about which baselines git ignores, because of which rule, and what to do; None if it ignores none."""
     ignored = list_ignored_baselines(folder)
     return describe_ignored_baselines(folder, ignored) if ignored else None
 
@@ -519,7 +519,7 @@ def find_accepted_edits(
 ) -> Mapping[str, str | None] | None:
     """Return the files that differ from the commit after a run that accepted baselines.
 
-    The baselines in `folder` are those of now, since the run itself wrote them; all others are those of its beginning.
+    The baselines in `folder` are the present ones, since the run itself wrote them; all others are those of its beginning.
     None if no baseline was changed, or the state of the checkout is not known.
     """
     has_changed = any(one.change in _ACCEPTED_CHANGES for result in results for one in result.accepted or ())

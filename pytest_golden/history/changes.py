@@ -1,4 +1,4 @@
-"""What changed between a project's last pass and its present failure, and the values of earlier results."""
+"""What changed between the last pass of a project and its present failure, and the values of earlier results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_golden.trajectory.model import Trajectory
     from pytest_golden.trajectory.step import Step
 
-# These are for people and change nothing of a run.
+# These are for people and do not change a run.
 _FOR_PEOPLE = frozenset({"title", "description"})
 _DURATIONS = frozenset({"timeout", "cpu_limit"})
 _SIZES = frozenset({"memory_limit", "disk_limit"})
@@ -41,7 +41,7 @@ _ABSENT = "(not reported)"
 
 
 def find_changes(past: PastPass, present: Present, parted: str | None = None) -> ChangedSincePass:
-    """Compare the present run with the last pass. `parted` is what `describe_parting` says about the two trajectories."""
+    """Compare the present run with the last pass. `parted` is what `describe_parting` returned for the two trajectories."""
     result = past.result
     checkout, later_commit_count = _compare_checkouts(past, present)
     is_input_known = past.inputs.is_known and present.inputs.is_known
@@ -66,11 +66,11 @@ def find_changes(past: PastPass, present: Present, parted: str | None = None) ->
 
 @dataclass(frozen=True, slots=True)
 class ChangedSincePass(Shape):
-    """The last pass, and what is different now. `parted` says where the trajectory parted from that of the pass.
+    """The last pass, and what is different now. `parted` says where the trajectory left that of the pass.
 
-    `dirty` tells that it passed on edits that were not committed. Where it failed at an earlier commit already,
-    `checkout` goes up to the first such one alone, and `later_commit_count` counts the commits since; else that is None.
-    `inputs` are those that git does not hold; none, too, where nobody has looked at them.
+    `dirty` tells that it passed with edits that were not committed. If it already failed at an earlier commit, `checkout` ends at
+    the first such commit, and `later_commit_count` counts the commits after it; otherwise that is None.
+    `inputs` are those that git does not hold; it is also empty if nobody looked at them.
     """
 
     passed_at: datetime
@@ -88,9 +88,9 @@ class ChangedSincePass(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What the present run of a project runs in: to be compared with its last pass.
+    """What the present run of a project runs in, for the comparison with its last pass.
 
-    `folder` lies in the checkout, `within` is the project's own folder, absolute. `declaration` and `inputs` are redacted.
+    `folder` lies in the checkout, `within` is the absolute path of the project's folder. `declaration` and `inputs` are redacted.
     """
 
     folder: Path
@@ -103,11 +103,11 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class PastPass:
-    """The last pass of a project, with what it ran in: to be compared with the present failure.
+    """The last pass of a project and what it ran in, for the comparison with the present failure.
 
-    `dirty_files` gives the content hash of each file that differed from the commit. `declaration` holds the project's
-    manifest keys, `surroundings` the versions of what was installed, `inputs` what git does not hold. `first_failure` is
-    what the first failure after it ran on.
+    `dirty_files` maps each file that differed from the commit to its content hash. `declaration` holds the project's
+    manifest keys, `surroundings` the installed versions, `inputs` what git does not hold. `first_failure` is what the first
+    failure after it ran on.
     """
 
     result: PastResult
@@ -120,10 +120,10 @@ class PastPass:
 
 @dataclass(frozen=True, slots=True)
 class PastResult(Shape):
-    """One project's result in one gate run, as far as its history needs it.
+    """The result of one project in one gate run, as far as its history needs it.
 
     `message` is the first reason, None for a pass. `pass_streak` counts the passes in a row up to this one.
-    What was skipped or interrupted is neither a pass nor a failure, and breaks no streak. `is_accepted` tells that a person
+    A skipped or interrupted run is neither a pass nor a failure, and breaks no streak. `is_accepted` tells that a person
     accepted its outputs, so that it is not compared with earlier results.
     """
 
@@ -149,7 +149,7 @@ class PastResult(Shape):
 
     @property
     def counts(self) -> bool:
-        """Tell whether it ran to its end, so that it says something of the project."""
+        """Tell whether it ran to its end, so that it says something about the project."""
         return self.status is not ResultStatus.SKIPPED and not self.is_interrupted
 
 
@@ -161,7 +161,7 @@ def read_verdict(final_status: str | None, facts: Any) -> RunVerdict | None:
 
 
 def _compare_checkouts(past: PastPass, present: Present) -> tuple[CheckoutChanges, int | None]:
-    """Compare up to the first failure if its commit differs from both ends, else up to now."""
+    """Compare up to the first failure if its commit differs from both ends, otherwise up to now."""
     result, first, now = past.result, past.first_failure, present.checkout.commit
     before = Checkout(result.commit, result.branch, result.dirty, past.dirty_files)
     is_known = result.commit is not None and now is not None
@@ -216,7 +216,7 @@ def _list_outputs(before: Mapping[str, Mapping[str, Any]], now: Mapping[str, Map
 
 
 def _index_by_path(outputs: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the entries by their paths; those that have one path by their number too."""
+    """Return the entries by their paths; those that share a path by path and number."""
     entries: dict[str, Mapping[str, Any]] = {}
     count: Counter[str] = Counter()
     for output in outputs or ():
@@ -243,9 +243,9 @@ def _show(value: Any) -> str:
 
 
 def describe_parting(good: Trajectory, present: Trajectory) -> str | None:
-    """Say where the present run parted from a good one; None if it took the same steps.
+    """Say where the present run left the course of a good one; None if it took the same steps.
 
-    Steps that ran side by side come in any order, so order alone is no difference if each step has a unique name. The
+    Steps that ran side by side come in any order, so a different order is not a difference if each step has a unique name. The
     harness's note about a run without steps is ignored.
     """
     # Imported here, since only a failure needs it.
@@ -273,7 +273,7 @@ def _describe(difference: TrajectoryDiff, number: int) -> str:
 
 
 def _list_step_changes(changes: Collection[StepChange]) -> str:
-    """Write the changes of a step as people would: what a pipeline says of one is its metadata, a word for programs."""
+    """Describe the changes of a step for people. What a pipeline says about a step is its metadata, which is a word for programs."""
     # The failure's text has the error, and every step that fails is important.
     told = [change for change in changes if change.field not in _SAID_BY_FAILING]
     has_failed = any(change.field in _ERRORS and change.right for change in changes)
@@ -305,7 +305,7 @@ def _is_place(content: Any, places: Mapping[str, int]) -> bool:
 
 
 def _places(steps: Iterable[Step]) -> dict[str, int]:
-    """Return the place of each step by its name; nothing at all when two have the same."""
+    """Return the position of each step by its name; nothing at all if two have the same name."""
     names = [step.content for step in steps if isinstance(step.content, str)]
     return {name: place for place, name in enumerate(names)} if len(set(names)) == len(names) else {}
 

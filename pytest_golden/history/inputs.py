@@ -1,11 +1,11 @@
 """A project's inputs that git does not hold: reading them within a budget, and comparing those of two runs.
 
-Also the names of what git ignored when a run began, without what tools leave and no pipeline reads.
+Also the names of the files that git ignored when a run began, without what tools leave and no pipeline reads.
 
-Inputs are plain values: `{"holds", "folder", "is_all", "files", "passed", "variables"}`. `files` maps a path to `[size, name
-of the content]`; the name is None if the content was not read. A path that ends with a slash is a folder of many files, with
-their count as a third value. `passed` is the same for `pass_files`, `variables` tells for each name in `pass_env` whether it
-is set.
+Inputs are plain values: `{"holds", "folder", "is_all", "files", "passed", "variables"}`. `files` maps a path to `[size, digest
+of the content]`; the digest is None if the content was not read. A path that ends with a slash is a folder of many files,
+with their count as a third value. `passed` is the same for `pass_files`. `variables` maps each name in `pass_env` to whether
+it is set.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ _CREDENTIALS = re.compile(
 class InputReader:
     """Reads the inputs of a session's projects: ignored data, mounts, passed files, passed variables.
 
-    Content makes an input equal in two checkouts, so it is read, within a budget, and once if two projects share a file.
-    What may be a secret is never read, since a digest of it could be guessed: of a passed file only the size is known, of
+    The content is read so that an input is equal in two checkouts, within a budget, and only once if two projects share a file.
+    What may be a secret is never read, since a digest of it could be guessed: of a passed file only the size is recorded, of
     a variable only whether it is set.
 
     Args:
         workspace_root: the folder that the manifest's paths resolve against.
-        checkout: what `read_checkout(workspace_root)` returned; it tells what git does not hold.
+        checkout: what `read_checkout(workspace_root)` returned; it knows what git does not hold.
         projects: all declared projects: a folder that one may write to is not an input of another.
         reports: files that the session itself writes.
-        environ: where `pass_env` is taken from; the process's own by default.
+        environ: the values of `pass_env`; by default the environment of this process.
     """
 
     def __init__(
@@ -119,12 +119,12 @@ class InputReader:
         return os.path.realpath(Path(self._workspace, os.path.expanduser(path)))  # noqa: PTH111
 
     def _show(self, path: str) -> str:
-        """Return a path relative to the checkout's root, or outside git to that of the workspace."""
+        """Return a path relative to the checkout's root, or if it is outside git, relative to the workspace."""
         relative = os.path.relpath(path, self._root or self._workspace).replace(os.sep, "/")
         return "" if relative == "." else relative
 
     def _list_places(self, path: str, shown: str) -> Iterator[_Place]:
-        """Yield what git does not hold at or below a path: all of it outside the checkout, else what git ignores."""
+        """Yield the paths at or below a path that git does not hold: all of them outside the checkout, otherwise the ignored ones."""
         if self._root is None or not _is_at_or_below(path, self._root):
             yield _Place(path, shown)
             return
@@ -144,14 +144,14 @@ class InputReader:
 
 
 class _Place(NamedTuple):
-    """A file or folder to look at, and its path as it is shown."""
+    """A file or folder to read, and its path as it is shown."""
 
     path: str
     shown: str
 
 
 class _Search:
-    """One search through all places of a project: the files found so far, and whether they are all."""
+    """A search through all places of a project: the files found so far, and whether they are all."""
 
     def __init__(self, names: dict[tuple[Any, ...], str], products: tuple[str, ...]) -> None:
         self.files: dict[str, list[Any]] = {}
@@ -264,7 +264,7 @@ def fold_files(sizes: Mapping[str, int]) -> list[Any]:
 
 
 def is_by_product(name: str) -> bool:
-    """Tell by its name whether tools keep a file or folder for themselves, so that no pipeline reads it."""
+    """Tell by its name whether a file or folder belongs to a tool, so that no pipeline reads it."""
     return name in _BY_PRODUCTS or _PASSING_FILES.fullmatch(name) is not None
 
 
@@ -283,7 +283,7 @@ def _is_at_or_below(path: str, folder: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RunInputs:
-    """The inputs of one run, None if they are not known, and the paths that it wrote, relative to its folder."""
+    """The inputs of a run, None if they are not known, and the paths that it wrote, relative to its folder."""
 
     found: Mapping[str, Any] | None = None
     written: tuple[str, ...] = ()
@@ -301,7 +301,7 @@ class RunInputs:
         return bool(self.found)
 
     def list_products(self) -> frozenset[str]:
-        """Return the paths that the run wrote as paths of inputs, and their folders."""
+        """Return the paths that the run wrote, as paths of inputs, and their folders."""
         folder = str((self.found or {}).get("folder") or "")
         paths = [f"{folder}{path}" for path in self.written]
         return frozenset([*paths, *map(_name_folder, paths)])
@@ -309,9 +309,9 @@ class RunInputs:
 
 @dataclass(frozen=True, slots=True)
 class InputChange:
-    """One input that differs. `kind` is file, passed or variable; `how` is changed, added or removed.
+    """An input that differs. `kind` is file, passed or variable; `how` is changed, added or removed.
 
-    `detail` tells people the sizes.
+    `detail` describes the sizes for people.
     """
 
     kind: str
@@ -385,7 +385,7 @@ def _compare_variables(before: Mapping[str, Any], now: Mapping[str, Any]) -> Ite
 
 
 def _fold_alike(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Make the files of a folder one input where that folder is one input on the other side alone."""
+    """Count the files of a folder as one input if they are one input on the other side only."""
     folders = {path for path in before.keys() | now.keys() if path.endswith("/")}
     return (_fold(before, folders - before.keys()), _fold(now, folders - now.keys())) if folders else (before, now)
 
@@ -422,9 +422,9 @@ class IgnoredThen:
 def describe_ignored(
     checkout: Checkout, hide: Callable[[Sequence[str]], Sequence[str] | None]
 ) -> dict[str, Any] | None:
-    """Return the names of what git ignores in a checkout, without what is not an input; None if that is not known.
+    """Return the names of what git ignores in a checkout and may be an input; None if that is not known.
 
-    The values are JSON-safe. `hide` removes from names what the store does not keep.
+    The values are JSON-safe. `hide` removes what the store does not keep from the names.
     """
     root = checkout.root
     if root is None or checkout.ignored is None:
@@ -447,9 +447,9 @@ def is_ignored_environment(root: Path, ignored: str) -> bool:
 
 
 def list_reports(root: Path, untracked: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the untracked paths that are reports of earlier runs or by-products of tools, which are not inputs.
+    """Return the untracked paths that are reports of earlier runs or by-products of tools, which are not inputs.
 
-    They are known by their names, or by their first bytes, which is all that is read of them.
+    They are recognised by their names, or by their first bytes; no more is read of them.
     """
     found, left = [], _MOST_READ
     for path in untracked:
@@ -463,7 +463,7 @@ def list_reports(root: Path, untracked: Iterable[str]) -> tuple[str, ...]:
 
 def _is_report(file: Path) -> bool:
     try:
-        # A pipe would never give an answer.
+        # Reading a pipe could wait for ever.
         if not file.is_file():
             return False
         with file.open("rb") as opened:

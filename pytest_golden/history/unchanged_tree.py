@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 _MOST_LOOKED_AT = 5000
-# Stands for the time of a change that is not known, as of a file that is gone: it is later than any.
+# The time of a change that is not known, as of a removed file: later than any other.
 _UNKNOWN_TIME = float("inf")
 # Each installation writes a list of all that is below it directly into it.
 _PACKAGES = "node_modules"
 # A folder and what came into it have the same time, but for a tick of the kernel's clock.
 _TICK_MS = 20
 _SECONDS = 120
-# Whatever is configured: a change in a submodule is one.
+# Whatever is configured: a change in a submodule counts.
 _ALL = "--ignore-submodules=none"
 # The tag of `ls-files -t` for a file that git watches; changes of other files would not be seen.
 _WATCHED = "H"
@@ -62,7 +62,7 @@ class Tree:
     targets: dict[str, str] = field(default_factory=dict)
 
     def find_newer_log(self, place: str, moment_ms: int) -> str | None:
-        """Return an ignored log at or below a place that changed at a moment or after it."""
+        """Return an ignored log at or below a path that changed at a given time or later."""
         return next((log for log in self.logs.list_below(place) if read_change(self.root / log) >= moment_ms), None)
 
     def find_target(self, link: str) -> str:
@@ -73,9 +73,9 @@ class Tree:
 
 
 def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iterable[Path] = ()) -> Tree:
-    """Compare the working tree that a folder is in with where its branch left a ref.
+    """Compare the working tree that a folder is in with the commit where its branch left a ref.
 
-    `products` are files that this session itself writes, `known` virtual environments of which the versions are.
+    `products` are files that this session itself writes, `known` virtual environments whose versions are known.
 
     Raises:
         SettingsError: no such ref; the message says what to fetch.
@@ -111,7 +111,7 @@ def read_tree(folder: Path, ref: str, products: Iterable[Path] = (), known: Iter
 
 
 def find_base(folder: Path, ref: str) -> str:
-    """Return the commit where the present branch left a ref; without a common one, as in a shallow clone, the ref's own.
+    """Return the commit where the present branch left a ref; the ref's own if there is no common one, as in a shallow clone.
 
     Raises:
         SettingsError: no such ref; the message says what to fetch.
@@ -236,7 +236,7 @@ def read_change(file: Path) -> float:
 
 
 def find_gone(root: Path, then: IgnoredThen | None, products: Collection[str]) -> PathIndex | str:
-    """Return what git ignored then and is gone, without `products` (real paths); or why that is not known."""
+    """Return which of the files that git ignored then are gone, without `products` (real paths); or why that is not known."""
     if then is None:
         return "which files git ignored when it passed is not recorded"
     gone = []
@@ -252,9 +252,9 @@ def find_gone(root: Path, then: IgnoredThen | None, products: Collection[str]) -
 def find_changed_read(
     reads: tuple[str, ...] | None, tree: Tree, since_pass: PathIndex, kept: frozenset[str], moment_ms: float
 ) -> str | None:
-    """Say which file that a project read has changed, or may have; None if all are the same.
+    """Name a file that a project read and that has changed, or may have; None if all are the same.
 
-    `kept` are files that are nobody's input. `moment_ms` is when it began to run, 0 where that was elsewhere.
+    `kept` are files that are nobody's input. `moment_ms` is when it began to run, or 0 if it ran elsewhere.
     """
     if reads is None:
         return "which files it reads is not recorded"

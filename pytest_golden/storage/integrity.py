@@ -108,7 +108,7 @@ def check_store(location: str | Path) -> StoreCheck:
     """Check a store. On a file, writers wait while the search index is checked, and older tables are brought up to date.
 
     Raises:
-        SettingsError: no store can be at such a place.
+        SettingsError: a store cannot be at such a location.
         StorageError: it does not exist, or cannot be opened for another reason than damage.
     """
     place = parse_location(location)
@@ -151,8 +151,8 @@ def mend_store(location: str | Path, timestamp: datetime) -> StoreMending:
     A file is first copied to a new file beside it, with the time in its name. Other writers wait meanwhile.
 
     Raises:
-        SettingsError: no store can be at such a place.
-        StorageError: it is not there, cannot be opened or written, or there is no room for the copy.
+        SettingsError: a store cannot be at such a location.
+        StorageError: it does not exist, cannot be opened or written, or there is no space for the copy.
     """
     path = None if parse_location(location).is_on_server else find_file(location)
     with Store.open(location) as store:
@@ -174,12 +174,12 @@ def mend_store(location: str | Path, timestamp: datetime) -> StoreMending:
 def copy_source(location: str | Path, folder: Path, *, target: Path | None = None) -> Path:
     """Copy a store that is only to be read into a folder, as it is at one moment, and return the copy.
 
-    The copy's tables are brought up to date, and it is checked all through, since anyone may have made the file: SQLite
-    takes any value in any column, and lets a view stand where a table is expected. Only the form of values is checked.
-    `target` is the store that will be written to.
+    The copy's tables are brought up to date, and it is checked completely, since anyone may have made the file: SQLite takes any
+    value in any column, and allows a view where a table is expected. Only the form of values is checked. `target` is the store
+    that will be written to.
 
     Raises:
-        SettingsError: it is the target, or no store can be at such a place.
+        SettingsError: it is the target, or a store cannot be at such a location.
         StorageError: it does not exist, is not a store, is damaged, or is of a newer version.
     """
     path = find_file(location)
@@ -285,7 +285,7 @@ def _find_index_fault(store: Store) -> str | None:
 
 
 def _check_index(store: Store) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return problems and notes."""
+    """Return the problems of the search index, and notes."""
     try:
         fault = _find_index_fault(store)
     except StorageError as error:

@@ -1,6 +1,6 @@
-"""Find the base's commit, check it out in a private folder, make its environment, and find what it lacks there.
+"""Find the base's commit, check it out in a private folder, make its environment, and find the files that are missing there.
 
-The head's gate, which writes its report into the private folder, is started before anything heavy is loaded: this module
+The head's gate writes its report into the private folder, and is started before anything heavy is loaded. So this module
 must load little.
 """
 
@@ -51,7 +51,7 @@ _MOST_NAMED = 3
 HEAD_VARIABLE = "GOLDEN_HEAD"
 #: An hour: a setup may compile or download a lot.
 SETUP_SECONDS = 3600.0
-# What Python and pytest heed: of a judge they are not the change's to set.
+# Variables that change what Python and pytest do: a change must not set them for its judge.
 _OF_PYTHON = ("PYTHON", "PYTEST_")
 # Sorts after the `.pth` files that the setup installs, so that its packages come first.
 _HEAD_LINK = "zzz-of-the-head.pth"
@@ -66,10 +66,10 @@ def read_head(folder: Path) -> HeadCommit:
 
 
 def find_base(manifest: Path, ref: str, head: HeadCommit) -> BaseCommit:
-    """Find the commit at which the head left `ref`, so that a change is not blamed for the changes of others.
+    """Find the commit at which the head branched off `ref`, so that a change is not blamed for the changes of others.
 
-    It is the ref's own commit if this clone knows no common commit, and if the head is an ancestor of the ref without
-    edits, since it would then be compared with itself.
+    It is the commit of `ref` itself if this clone knows no common commit, or if the head is an ancestor of `ref` without
+    edits: otherwise the head would be compared with itself.
 
     Raises:
         GoldenError: there is no git, no repository or no such ref (the message says what to fetch), or it is not clear
@@ -123,10 +123,10 @@ def find_temporary_folder(outside: Path) -> Path:
 
 
 class JudgedHead(NamedTuple):
-    """What is judged: the root of its checkout, its manifest there, and the workspace root of its pipelines.
+    """What is judged: the root of the head's checkout, its manifest, and the workspace root of its pipelines.
 
-    They run in `environment`, by `python` where they declare no `venv`; `passed` are the names of variables that get to
-    them. `base_setup` installs the base.
+    The pipelines run in `environment`, with `python` if they declare no `venv`. `passed` are the names of the variables that
+    they get. `base_setup` installs the base.
     """
 
     checkout: Path
@@ -161,7 +161,7 @@ class BaseWorktree:
             _forget(self._checkout, self.root)
 
     def find_gaps(self) -> tuple[str, ...]:
-        """Name what the head's checkout has and this worktree lacks, and how to get it: a project may fail for that alone."""
+        """Name the files that the head's checkout has and this worktree lacks, and how to get them: a project may fail only because of them."""
         return (*_find_submodules(self._checkout, self.root), *_find_pointers(self._checkout, self.root))
 
 
@@ -170,7 +170,7 @@ def open_judge(
 ) -> tuple[GatePlace, ExitStack]:
     """Return where gates judge a checkout from outside of it, and what to close afterwards. `declared` is its manifest.
 
-    A base without a manifest cannot judge: then the checkout judges itself.
+    A base without a manifest cannot judge. Then the checkout judges itself.
 
     Raises:
         GoldenError: the base cannot be checked out, or its environment cannot be made.
@@ -188,9 +188,9 @@ def open_judge(
 
 
 def lay_declarations(tree: BaseWorktree, head: JudgedHead, base_manifest: Path, *, links: bool = True) -> None:
-    """Put the head's manifest and baselines, which are data, in the place of those of a worktree of the base.
+    """Copy the head's manifest and baselines, which are data, over those of a worktree of the base.
 
-    With `links` baselines are linked where that is possible: no pipeline may run in the worktree then.
+    With `links`, baselines are linked where possible. No pipeline may run in the worktree then.
 
     Raises:
         GoldenError: they cannot be copied.
@@ -212,7 +212,7 @@ def _from_root(path: Path, checkout: Path) -> str:
 def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead) -> GatePlace:
     """Make a worktree of the base the judge of pipelines elsewhere, and return where its gates run.
 
-    Configuration, conftests and what they import are those of the worktree, the pipelines' files those of the head.
+    Configuration, conftests and the modules that they import come from the worktree, the files of the pipelines from the head.
 
     Raises:
         GoldenError: the base's environment cannot be made.
@@ -222,7 +222,7 @@ def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead) -> GatePlace
     files = list_gate_files(folder, None, ())
     texts = {path: (tree.root / path).read_bytes() for path in files if (tree.root / path).is_file()}
     if not find_configuration(folder, texts).file:
-        # Else pytest would look for a configuration above the worktree, in folders that others may write to.
+        # Otherwise pytest would look for a configuration above the worktree, in folders that others may write to.
         (tree.root / "pytest.ini").touch()
     options: tuple[str, ...] = (f"--golden-workspace={head.workspace_root}",)
     python, environment = sys.executable, head.environment
@@ -235,21 +235,21 @@ def make_judge(tree: BaseWorktree, private: Path, head: JudgedHead) -> GatePlace
     kept = {
         name: value for name, value in environment.items() if name in head.passed or not name.startswith(_OF_PYTHON)
     }
-    # Modules that the base's conftests import by it are looked for in the base. One that pipelines need stays as it is.
+    # The base's conftests import their modules from the base. A path that pipelines need stays as it is.
     if "PYTHONPATH" in environment and "PYTHONPATH" not in head.passed:
         kept["PYTHONPATH"] = gates.move_below(environment["PYTHONPATH"], head.checkout, tree.root)
     return GatePlace(manifest, kept, python, options, judged=head.checkout, flags=_choose_flags(head.passed))
 
 
 def _choose_flags(passed: Collection[str]) -> tuple[str, ...]:
-    """Return with which flags Python looks for modules neither in the current folder nor where the change says."""
+    """Return the flags with which Python ignores the current folder, user site-packages, and variables that a change could set."""
     is_users = site.ENABLE_USER_SITE and __file__.startswith(site.getusersitepackages())
     heeds_nothing = any(name.startswith("PYTHON") for name in passed)
     return ("-P", *(() if is_users else ("-s",)), *(("-E",) if heeds_nothing else ()))
 
 
 def _replace(place: Path, content: Path | None, *, links: bool = True) -> None:
-    """Put a copy of a file or folder of the head in a place of the worktree; nothing if the head has none."""
+    """Copy a file or folder of the head over the same path of the worktree; remove it there if the head has none."""
     if place.is_dir() and not place.is_symlink():
         shutil.rmtree(place)
     else:
@@ -264,7 +264,7 @@ def _replace(place: Path, content: Path | None, *, links: bool = True) -> None:
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    """Copy a baseline, which may be large, without its bytes where that is possible."""
+    """Hard-link a baseline, which may be large; copy it if that is not possible."""
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:
@@ -272,7 +272,7 @@ def _link_or_copy(source: str, target: str) -> None:
 
 
 def _forget_abandoned(checkout: Path) -> None:
-    """Let git forget worktrees of verifications that were killed, and no others: those may be on a disk that is not mounted."""
+    """Let git forget the worktrees of killed verifications, and no others: those may be on a disk that is not mounted."""
     for path in git.list_worktrees(checkout):
         if is_private_folder(path.parent) and not path.exists():
             _forget(checkout, path)
@@ -319,7 +319,7 @@ class BaseEnvironment:
 
     `checkout` is the head's, `worktree` the base's root. Without a `setup:` it is the head's environment. With one it is a
     virtual environment that also sees the head's packages: the setup installs over them, and the head's stays unchanged.
-    The values of the variables in `passed` are hidden in what the setup prints. `setup_name` is what errors call the setup.
+    The values of the variables in `passed` are hidden in the output of the setup. Errors call the setup `setup_name`.
     """
 
     def __init__(
@@ -448,7 +448,7 @@ def _list_packages() -> list[str]:
 def find_missing_inputs(
     head_root: Path, base_manifest: Manifest, results: Iterable[GoldenProjectResult]
 ) -> dict[str, str]:
-    """Return, by failed project, a sentence that names the files ignored by git that the head has and the base lacks.
+    """Return a sentence for each failed project that names the files ignored by git that the head has and the base lacks.
 
     Files that the project writes itself are not inputs. `head_root` is the head's workspace root; that of `base_manifest`
     is in the worktree.

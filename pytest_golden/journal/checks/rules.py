@@ -1,6 +1,6 @@
 """Checks, as expectations hold them: when one is due, what its outcome or reply means, and which an agent's rules allow. Pure.
 
-A check is kept as a mapping in one canonical form, whose `after` has its unit; `read_check` turns that into a `Check`. A check
+A check is stored as a mapping in one canonical form, whose `after` has a unit; `read_check` turns it into a `Check`. A check
 that could not be run decides nothing: its signal is neutral, never negative.
 """
 
@@ -160,12 +160,12 @@ def _check_scalar(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check: a command, or a page. `after` counts from the expectation's creation.
+    """A check: a command, a page, or GitHub. `after` counts from the expectation's creation.
 
-    A page answers by its `status` (empty: any from 200 to 299), and by the value at the dotted `path` of its JSON where one
-    is given: it must equal `equals`, compared as text, or without that be there and neither null nor false. GitHub answers by
-    what became of a pull request, or by the check with this `name`. `pending` are the exit codes, statuses or values that mean not yet;
-    `until` is how long that is waited for, counted like `after` (empty: until the expectation expires).
+    A page answers by its `status` (empty: any from 200 to 299). With `path`, the value at that dotted path of its JSON decides: it
+    must equal `equals`, compared as text, or without `equals` exist and be neither null nor false. GitHub answers by what became
+    of a pull request, or by the check with this `name`. `pending` are the exit codes, statuses or values that mean "not yet".
+    `until` limits the wait for them, counted like `after` (empty: until the expectation expires).
     """
 
     after: str = field(metadata=as_key(Kind(_check_after), "How long to wait: a number of minutes, or 90s, 10m, 2h."))
@@ -200,11 +200,11 @@ class Check:
 
     @property
     def until_ms(self) -> int | None:
-        """Return how long not yet is waited for, in milliseconds; None: until the expectation expires."""
+        """Return how long to wait while the answer is "not yet", in milliseconds; None: until the expectation expires."""
         return round(parse_duration(self.until) * 1000) if self.until else None
 
     def is_pending(self, found: Any) -> bool:
-        """Tell whether an exit code, a status or a value means not yet."""
+        """Tell whether an exit code, a status or a value means "not yet"."""
         return any(_equals(found, one) for one in self.pending)
 
     @property
@@ -216,7 +216,7 @@ class Check:
 
     @property
     def has_lost_a_secret(self) -> bool:
-        """Tell whether something in it was a secret: those are not kept, so it cannot be run as it was meant."""
+        """Tell whether it held a secret: secrets are not stored, so it cannot be run as it was meant."""
         texts = (*self.command, self.url, self.path, self.equals, self.name, *self.pending)
         return "@" in urlsplit(self.url).netloc or any(MARK in text for text in texts if isinstance(text, str))
 
@@ -265,7 +265,7 @@ CHECK = Kind(check_mapping, {"type": "object"})
 
 
 def read_check(kept: Mapping[str, Any]) -> Check:
-    """Read a check as it is kept.
+    """Read a check as it is stored.
 
     Raises:
         ValueError: it is not a check.
@@ -286,7 +286,7 @@ def is_refused(text: str) -> bool:
 
 
 def is_refused_literal(host: str) -> bool:
-    """Tell whether a host is written as an address that is refused; a name is not."""
+    """Tell whether a host is written as a refused address; a name is not."""
     try:
         return is_refused(host)
     except ValueError:
@@ -313,7 +313,7 @@ _MINUTE_MS = 60_000
 _LONGEST_WAIT = 60
 _LONGEST_SAID = 500
 _LONGEST_SHOWN = 200
-# A shell's own words for a program that is not there or may not be executed (POSIX, 2.8.2).
+# A shell's exit codes for a program that does not exist or may not be executed (POSIX, 2.8.2).
 _NOT_RUN = {126: "permission denied", 127: "not found"}
 # Other programs may change the folder while a check reads it.
 _VOUCHED = (None, Problem.PROJECT_CHANGED)
@@ -363,7 +363,7 @@ def not_yet(found: str, **data: Any) -> Answer:
 
 
 def end_waiting(answer: Answer) -> Answer:
-    """Return what an answer is when nothing is waited for any more: not yet is a no."""
+    """Return the answer when the waiting is over: "not yet" becomes a no."""
     if not answer.is_pending:
         return answer
     return Answer(SignalType.NEGATIVE, f"still {answer.summary}", answer.data)

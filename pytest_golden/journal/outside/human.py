@@ -2,9 +2,9 @@
 
 A message outside the grammar decides nothing. A person's word overrides every rule, so a wrong reading would cost more than
 none, and a person can always say it plainly. Quoted lines and blocks of code (Markdown) are not the writer's own words.
-In the tables, a slash stands between alternatives: `good/great job` is "good job" or "great job". `it` stands for "this",
-"they", "the totals" and the like, and may be left out before a verb; `it is` for "that's" and "they are". Time grows with
-the length of the text alone: it is read a fixed number of times.
+In the tables, a slash separates alternatives: `good/great job` is "good job" or "great job". `it` means "this", "they",
+"the totals" and similar words, and may be missing before a verb; `it is` means "that's" and "they are". A text is read a
+fixed number of times, so the time grows only with its length.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Words = tuple[str, ...]
 
-#: Praise is made of these and of courtesies, from the first word to the last.
+#: Praise consists of these and of courtesies only.
 PRAISE = (
     "good/great/nice/excellent/amazing/awesome/fantastic/brilliant job/work/catch/find/fix/stuff/one",
     "well done",
@@ -64,7 +64,7 @@ PRAISE = (
     "ready to merge",
     "no complaints",
 )
-#: A correction begins with one of these, ended by punctuation, a connective or a preposition; what follows tells what is wrong.
+#: A correction begins with one of these, then punctuation, a connective or a preposition, and then what is wrong.
 CORRECTIONS = (
     "wrong/incorrect",
     "wrong answer",
@@ -94,7 +94,7 @@ CORRECTIONS = (
     "please revert/undo/redo/fix it/this/that",
     "please try again",
 )
-#: After one of these, what is wrong follows at once: "you forgot the refunds".
+#: Directly after one of these comes what is wrong: "you forgot the refunds".
 OPEN_CORRECTIONS = (
     "you forgot/missed/broke/misread/misunderstood/overlooked/ignored",
     "it breaks",
@@ -106,7 +106,7 @@ OPEN_CORRECTIONS = (
     "i/we asked for",
     "please revert/undo/redo the/your/these/those",
 )
-#: After one of these a correction tells what is right, with "instead" or ", not": "it should be 5, not 7".
+#: After one of these comes what is right, with "instead" or ", not": "it should be 5, not 7".
 REPLACEMENTS = ("it should be/use/have", "you should use/have")
 #: Allowed beside praise; alone they decide nothing.
 COURTESIES = (
@@ -123,24 +123,24 @@ COURTESIES = (
     "ok/okay/yes/yep/yeah",
     "now",
 )
-#: Beside courtesies they may stand before a correction, with punctuation behind.
+#: They may come before a correction, as courtesies may, followed by punctuation.
 OPENERS = ("no/nope", "sorry/actually", "hm/hmm")
 #: Words that change nothing.
 INTENSIFIERS = "really/very/so/absolutely/completely/totally/simply/just/still/also/quite"
-#: After a correction they lead on to what is wrong.
+#: Between a correction and what is wrong.
 CONNECTIVES = "because/since/and"
 #: They belong to what is wrong: "this fails on Windows".
 PREPOSITIONS = "on/in/for/with/when/at/under/here/again/now/anymore"
-#: Where what is wrong follows at once, one of these says that it is not the work: "this fails on main too".
+#: If one of these follows what is wrong, the work is not to blame: "this fails on main too".
 EXCUSES = "unrelated/expected/intended/known/fine/fixed/already/too/anyway/ignore/ok/okay/purpose/flaky"
-#: After a correction's punctuation they take it back.
+#: After the punctuation of a correction they take it back.
 DOUBTS = "if/unless/maybe/perhaps/probably/possibly/or/but/though"
-#: Wherever one stands, the message decides nothing.
+#: A message with one of these decides nothing.
 IRONY = (
     *("/s", "jk", "just kidding", "never mind", "nevermind", "yeah right", "as if", "lol", "haha"),
     *(";)", ";-)", "🙃", "😉", "😜", "😏", "🙄", "😂", "🤦"),
 )
-#: A message of nothing else is praise, or a correction.
+#: A message of only these is praise, or a correction.
 THUMBS_UP = ("👍", "+1", ":+1:", ":thumbsup:", ":shipit:", "💯")
 THUMBS_DOWN = ("👎", "-1", ":-1:", ":thumbsdown:")
 
@@ -149,7 +149,7 @@ _OBJECT_OPENERS = frozenset({"on", "with", "for"})
 _DETERMINERS = frozenset({"the", "this", "that", "these", "those", "your"})
 _TURNING = frozenset({"but", "not", "no", "never", "except", "without", "that", "which"})
 _LONGEST_OBJECT = 6
-# "it" of the tables stands for a subject alone, or for an article and a few words: "the totals". A clause about an earlier
+# "it" in the tables is a subject, or an article and a few words: "the totals". A clause about an earlier
 # version says nothing about this one.
 _SUBJECTS = frozenset({"it", "this", "that", "these", "those", "they", "everything"})
 _ARTICLES = frozenset({"the", "your", "this", "that", "these", "those", "all"})
@@ -180,13 +180,13 @@ _VERBS = {
 }
 _PAST = {**dict.fromkeys(("was", "were"), ("is",)), **dict.fromkeys(("wasnt", "werent"), ("is", "not"))}
 _VERBS_AND_PAST = _VERBS | _PAST
-# Verbs before which "it" may be left out.
+# Verbs before which "it" may be missing.
 _UNDERSTOOD = frozenset({"looks", "works", "worked", "fails", "crashes", "breaks", "makes", "does", "doesnt", "didnt"})
 _YES = frozenset({"yes", "yep", "yeah", "ok", "okay", "thanks", "thx"})
 # Before the first words of a sentence they change nothing: "no that's wrong".
 _LEADS = frozenset({"no", "nope", "but", "sorry", "actually", "hm", "hmm", "unfortunately", "well", "wait"})
 _BEGINNINGS = _SUBJECTS | _ARTICLES | _UNDERSTOOD | {*_CONTRACTIONS, "you", "i", "we", "please"}
-# An object that begins so tells no mistake: "you missed nothing", "I meant to thank you".
+# With such an object it is not a mistake: "you missed nothing", "I meant to thank you".
 _HALTS = frozenset({"not", "nothing", "no", "none", "nobody", "never", "to", "it"})
 _GUESSES = frozenset({"maybe", "perhaps", "probably", "possibly"})
 _EXCUSES = frozenset(EXCUSES.split("/"))
@@ -209,7 +209,7 @@ _IRONY = re.compile(
 def human_signal(text: str) -> dict[str, Any] | None:
     """Return the arguments of `Journal.add_signal` for a person's message: positive, or a correction; None for neither.
 
-    The summary of a correction is what follows its phrase, else the message. Nothing is redacted here.
+    The summary of a correction is the text after its phrase, or the whole message. Nothing is redacted here.
 
     Raises:
         ValueError: it is not a text.
@@ -268,7 +268,7 @@ def _clauses(spoken: str) -> Iterator[tuple[Words, str | None]]:
 
 
 def _find_correction(spoken: str) -> int | None:
-    """Return where it begins to tell what is wrong, the end if the whole message does; None for no correction."""
+    """Return where the description of the mistake begins, or the end if the whole message is one; None without a correction."""
     clause, pause = _first_clause(spoken)
     clause = _without_leads(clause)
     words = [found[0] for found in clause]
@@ -290,13 +290,13 @@ def _find_correction(spoken: str) -> int | None:
 
 
 def _goes_on(said: Words, behind: list[str], rest: str) -> bool:
-    """Tell whether the words behind a phrase, and the rest of the message, belong to what is wrong."""
+    """Tell whether the words after a phrase, and the rest of the message, describe the mistake."""
     if said in _CORRECTIONS and plain(behind[0]) in _PREPOSITIONS:
         return True
     if said in _REPLACEMENTS and not _is_replaced(behind, rest):
         return False
     told = plain_words(behind)
-    # "I meant this as praise" is none.
+    # "I meant this as praise" is not a correction.
     is_of_speaker = said[0] in {"i", "we"} and told[:1] and told[0] in _SUBJECTS
     return said not in _CORRECTIONS - _OPEN and not is_of_speaker and _tells_mistake(told)
 
@@ -348,13 +348,13 @@ def _is_word(token: str) -> bool:
 
 
 def _is_doubted(spoken: str, start: int) -> bool:
-    """Tell whether the first word behind a pause takes the phrase back."""
+    """Tell whether the first word after a pause takes the phrase back."""
     following = _FIRST_WORD.search(spoken, start)
     return following is not None and plain(following[0]) in _DOUBTS
 
 
 def _is_asked(spoken: str, start: int) -> bool:
-    """Tell whether the sentence ends with a question mark. A full stop inside a word or number ends none."""
+    """Tell whether the sentence ends with a question mark. A full stop inside a word or number does not end it."""
     for found in _SENTENCE_END.finditer(spoken, start):
         if found.end() == len(spoken) or found[0] == "\n" or spoken[found.end()].isspace():
             return "?" in found[0] or "？" in found[0]
@@ -380,25 +380,25 @@ def _next_fence(line: str, fence: str) -> str:
         return fence
     marks, rest = found[1], found[2]
     if not fence:
-        # In Markdown, backticks further on make this a line with code in it, and no fence.
+        # In Markdown, more backticks later in the line make it a line with code, not a fence.
         return "" if marks[0] == "`" and "`" in rest else marks
     closes = marks[0] == fence[0] and len(marks) >= len(fence) and not rest.strip()
     return "" if closes else fence
 
 
 def plain(word: str) -> str:
-    """Return a word in its compared form: lower case, without apostrophes, which many leave out."""
+    """Return a word as it is compared: in lower case, without apostrophes, which many people leave out."""
     return word.replace("'", "").lower()
 
 
 def plain_words(clause: Iterable[str]) -> Words:
-    """Return a clause's words in their compared form, without mentions and intensifiers."""
+    """Return the words of a clause as they are compared, without mentions and intensifiers."""
     kept = (plain(word) for word in clause if not word.startswith("@"))
     return tuple(word for word in kept if word not in _INTENSIFIERS)
 
 
 def about_it(words: Words) -> Words:
-    """Write a clause as the tables have it: "the totals are wrong" and "that's wrong" are "it is wrong"."""
+    """Write a clause as in the tables: "the totals are wrong" and "that's wrong" are "it is wrong"."""
     if not words:
         return words
     words = (*_CONTRACTIONS.get(words[0], words[:1]), *words[1:])
@@ -441,7 +441,7 @@ def _is_object(words: Words) -> bool:
 
 
 def _expand(patterns: Iterable[str]) -> frozenset[Words]:
-    """Return all phrases of some patterns, in their compared form."""
+    """Return all phrases of some patterns, as they are compared."""
     choices = ([place.split("/") for place in pattern.split()] for pattern in patterns)
     return frozenset(about_it(plain_words(phrase)) for choice in choices for phrase in product(*choice))
 
