@@ -60,7 +60,7 @@ def test_without_a_store_every_project_runs_and_no_duration_is_known(repository:
     assert (repository.folder / ".golden" / "golden.db").is_file()
 
 
-@pytest.mark.parametrize(("ref", "told"), [("no_such_ref", "there is no such commit here"), ("-x", "no git ref")])
+@pytest.mark.parametrize(("ref", "told"), [("no_such_ref", "there is no such commit here"), ("-x", "is not a git ref")])
 def test_a_ref_that_cannot_be_used_is_refused(repository: Repository, golden: Golden, ref: str, told: str) -> None:
     ran = golden("plan", "--", ref)
     assert ran.code == 2, repository.folder

@@ -108,7 +108,7 @@ def test_an_unknown_cycle_and_what_is_no_id_are_refused(file: CycleFile, tmp_pat
 def test_two_processes_do_not_walk_one_cycle(file: CycleFile, tmp_path: Path) -> None:
     with (
         file.hold(),
-        pytest.raises(GoldenError, match="being walked by another"),
+        pytest.raises(GoldenError, match="being run by another"),
         CycleFile(tmp_path, file.cycle_id).hold(),
     ):
         pass

@@ -355,7 +355,7 @@ def test_steps_that_are_none_and_roots_that_are_none_are_refused(cycle: Cycle, t
     with pytest.raises(ValueError, match="review must be a callable"):
         CycleRunner(config, steps={"review": "true"})  # type: ignore[dict-item]
     cycle.answers["user_execution"] = "text"
-    assert "must give a mapping" in reasons(cycle.run())[CycleStep.USER_EXECUTION][1]
+    assert "must return a mapping" in reasons(cycle.run())[CycleStep.USER_EXECUTION][1]
 
 
 def test_a_root_that_is_gone_fails_before_anything_is_called(cycle: Cycle, monkeypatch: pytest.MonkeyPatch) -> None:

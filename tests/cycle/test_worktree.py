@@ -95,7 +95,7 @@ def test_what_git_does_not_take_stays_where_it_is_and_the_rest_is_kept(
     (tree.root / "lib.py").write_text("x = 2\n")
     repository.git("init", "-q", str(tree.root / "inner"))
     (tree.root / "inner" / "notes").write_text("notes\n")
-    with pytest.raises(GoldenError, match=r"does not take all .*'inner/' does not have a commit"):
+    with pytest.raises(GoldenError, match=r"cannot add everything .*'inner/' does not have a commit"):
         tree.take_work("Improvement")
     commit = tree.close()
     assert repository.git("show", f"{commit}:lib.py") == "x = 2"

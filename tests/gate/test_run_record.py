@@ -100,7 +100,7 @@ def test_store_that_is_locked_when_the_gate_begins_is_waited_for_once(place: Pla
     with locked(place.path), without_hanging():
         place.run(begun)
 
-    assert "another process holds it locked" in place.warned[0]
+    assert "another process has locked it" in place.warned[0]
     assert place.warned[0].endswith("; results are kept in the spool, and the gate continues")
     assert (
         place.warned[-1] == f"what the store did not accept waits in {place.folder / 'spool'}; the next gate imports it"

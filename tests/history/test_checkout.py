@@ -470,7 +470,7 @@ def test_repository_of_another_user_says_how_it_is_trusted(repository: Path, mon
 
 
 def test_folder_outside_git_is_said_to_be(tmp_path: Path) -> None:
-    with pytest.raises(GoldenError, match="in no git repository"):
+    with pytest.raises(GoldenError, match="not in a git repository"):
         list_files_since(tmp_path, "main")
 
 

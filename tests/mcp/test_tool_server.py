@@ -148,7 +148,7 @@ def test_while_the_store_is_locked_reads_go_on_and_writes_say_so(talk: Talk, sto
     try:
         holder.execute("BEGIN IMMEDIATE")
         told = talk.refusal("log_intent", intent="meanwhile")
-        assert "locked; try again" in told
+        assert "has locked it; try again" in told
         assert [one["intent"] for one in talk.ask("review_journal")["entries"]] == ["before"]
     finally:
         holder.close()

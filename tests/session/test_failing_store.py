@@ -101,11 +101,11 @@ def test_locked_store_changes_no_exit_code_and_the_next_gate_takes_the_results_i
     assert result.ret == 0
     result.stdout.fnmatch_lines(
         [
-            "golden: WARNING: the store * another process holds it locked*; results are kept in the spool, *",
+            "golden: WARNING: the store * another process has locked it*; results are kept in the spool, *",
             "WARNING: what the store did not accept waits in *spool; the next gate imports it",
         ]
     )
-    assert result.stdout.str().count("holds it locked") == 1
+    assert result.stdout.str().count("has locked it") == 1
     workspace.run().stdout.fnmatch_lines(["golden: 1 earlier run is in the history now"])
     assert len(recorded.past("one")) == 3
 

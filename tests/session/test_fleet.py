@@ -76,7 +76,7 @@ def test_a_cluster_that_others_may_reach_is_refused_until_trusted(
 def test_a_cluster_that_no_pipeline_reaches_needs_no_trust(workspace: Workspace) -> None:
     workspace.declare({"name": "one", "network": False})
     result = workspace.run("--golden-gateway=dask+tls://127.0.0.1:1")
-    result.stderr.fnmatch_lines(["*dask+tls://127.0.0.1:1 wants certificates*"])
+    result.stderr.fnmatch_lines(["*dask+tls://127.0.0.1:1 needs certificates*"])
 
 
 def test_trust_in_addopts_is_refused(workspace: Workspace) -> None:

@@ -163,7 +163,7 @@ def test_target_that_holds_something_is_refused_and_left(
         copy_store(location, url)
     with pytest.raises(StorageError, match="is not a folder"):
         copy_store(location, tmp_path / "none" / "copy.db")
-    with pytest.raises(SettingsError, match="would be gone at once"):
+    with pytest.raises(SettingsError, match="exists only in memory"):
         copy_store(location, ":memory:")
     with pytest.raises(SettingsError, match="cannot be copied to itself"):
         copy_store(location, location)

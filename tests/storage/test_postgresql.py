@@ -395,7 +395,7 @@ def test_writer_that_waits_too_long_for_another_is_told_and_reads_go_on(store: S
         with other.write() as connection:
             keep_document(connection, 1)
             for write in (keep, ask_and_keep):
-                with pytest.raises(StorageError, match="another process holds it locked") as caught:
+                with pytest.raises(StorageError, match="another process has locked it") as caught:
                     write(store, 2)
                 assert caught.value.trouble is StorageTrouble.LOCKED
             assert count(store) == 0
@@ -408,7 +408,7 @@ def test_reader_that_waits_too_long_for_a_table_is_told(
 ) -> None:
     with psycopg.connect(postgres_url) as other:
         other.execute("LOCK TABLE documents IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(StorageError, match="another process holds it locked") as caught:
+        with pytest.raises(StorageError, match="another process has locked it") as caught:
             count(store)
     assert caught.value.trouble is StorageTrouble.LOCKED
     assert count(store) == 0

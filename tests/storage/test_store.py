@@ -241,7 +241,7 @@ def test_store_that_another_process_locks_for_long_is_said_and_still_read(path: 
             "import sqlite3\nc = sqlite3.connect(path)\nc.execute('BEGIN IMMEDIATE')\nprint(1)\ninput()", path
         )
         assert hear(holder) == "1"
-        with pytest.raises(StorageError, match="another process holds it locked") as caught:
+        with pytest.raises(StorageError, match="another process has locked it") as caught:
             keep(store, 2)
         assert caught.value.trouble is StorageTrouble.LOCKED
         assert count(store) == 1

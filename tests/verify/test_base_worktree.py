@@ -185,9 +185,9 @@ def test_repository_without_a_remote_says_that_too(declared: Repository) -> None
 
 def test_folder_outside_git_has_no_base(tmp_path: Path) -> None:
     assert read_head(tmp_path) == (None, None)
-    with pytest.raises(GoldenError, match="in no git repository"):
+    with pytest.raises(GoldenError, match="not in a git repository"):
         find_base(tmp_path / MANIFEST, "main", read_head(tmp_path))
-    with pytest.raises(GoldenError, match="in no git repository"):
+    with pytest.raises(GoldenError, match="not in a git repository"):
         find_checkout(tmp_path)
 
 

@@ -276,7 +276,7 @@ FOREIGN = {
         "a row of memories holds what no store keeps",
     ),
     "bytes": (["UPDATE entries SET intent = zeroblob(9)"], "row 1 of entries: intent holds text that cannot be read"),
-    "no JSON": (["UPDATE entries SET actions = '{bad'"], "row 1 of entries: actions is not JSON"),
+    "not JSON": (["UPDATE entries SET actions = '{bad'"], "row 1 of entries: actions is not JSON"),
     "deep JSON": ([f"UPDATE memories SET value = '{'[' * 50_000}'"], "memories: value is not JSON"),
     "no UTF-8": (["UPDATE entries SET intent = CAST(x'ff41' AS TEXT)"], "`golden store mend` repairs it"),
     "a memory that is a list": (["UPDATE memories SET value = '[1]'"], "the value of 'k' is not an object"),

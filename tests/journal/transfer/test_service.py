@@ -439,7 +439,7 @@ def test_what_is_wrong_is_named_and_nothing_is_imported(journal: Journal, lines:
 
 TORN = {
     "cut off": (b'{"kind": "entry", "id": "en', "line 2: it is cut off: the file ends in the middle of it"),
-    "no JSON": (b"{]\n", "line 2: it is not JSON"),
+    "not JSON": (b"{]\n", "line 2: it is not JSON"),
     "no UTF-8": (b'{"kind": "\xff"}\n', "line 2: it is not UTF-8 text"),
     "deep": (b"[" * 100_000 + b"\n", "line 2: it is nested too deeply"),
     "NaN": (b'{"kind": NaN}\n', "line 2: it holds NaN"),

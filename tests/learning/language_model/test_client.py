@@ -435,7 +435,7 @@ def test_key_that_a_server_echoes_is_in_no_reply(server: ModelServer, provider: 
 
 def test_providers_own_service_is_not_asked_without_a_key(caplog: pytest.LogCaptureFixture) -> None:
     assert complete(LanguageModel("openai:gpt")) is None
-    assert "wants a key" in caplog.text
+    assert "needs a key" in caplog.text
 
 
 def test_prompt_beyond_the_limit_is_not_sent(server: ModelServer, caplog: pytest.LogCaptureFixture) -> None:

@@ -353,7 +353,7 @@ def test_answers_of_both_protocols_are_read(answer: object) -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ([], "no JSON object"),
+        ([], "not a JSON object"),
         ({}, "no reply"),
         ({"choices": [None]}, "no reply"),
         ({"choices": [{"message": {"content": None, "tool_calls": "x", "refusal": "no"}}]}, "no reply"),

@@ -86,8 +86,8 @@ def test_secrets_and_half_characters_are_not_sent(server: ModelServer) -> None:
         (answers(401), "status 401"),
         (answers(400, b'{"error": {"message": "input is too long"}}'), "input is too long"),
         (answers(302, location="http://127.0.0.1:1/"), "redirects are not followed"),
-        (answers(200, b"<html>"), "no JSON"),
-        (answers(200, b"\xff\xfe\0"), "no JSON"),
+        (answers(200, b"<html>"), "not JSON"),
+        (answers(200, b"\xff\xfe\0"), "not JSON"),
         (replies([]), "holds no vectors"),
         (replies({"data": 3}), "holds no vectors"),
         (replies({"data": [3]}), "holds no vectors"),
@@ -242,7 +242,7 @@ def test_address_and_key_of_another_provider_are_not_taken() -> None:
         "GOLDEN_LLM_MODEL": "anthropic:m",
         "GOLDEN_LLM_API_KEY": OTHER_KEY,
     }
-    with pytest.raises(SettingsError, match="wants a key: set GOLDEN_EMBEDDING_API_KEY"):
+    with pytest.raises(SettingsError, match="needs a key: set GOLDEN_EMBEDDING_API_KEY"):
         embedder_from_env(environ)
 
 
