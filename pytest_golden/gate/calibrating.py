@@ -188,7 +188,7 @@ def _run_once(
 
 
 def _name_stamps(outputs: tuple[DeclaredOutput, ...], kept: list[dict[str, Path]]) -> tuple[DeclaredOutput, ...]:
-    """Give drafted files whose path holds the stamp of a run one entry with `{run}`, and rename them in what was kept."""
+    """Give drafted files whose path holds the time or id of a run one entry with `{run}`, and rename the copies."""
     first, *others = kept
     for path in sorted(first):
         alike = [[other for other in run if put_run(path, other) and other not in first] for run in others]
@@ -203,7 +203,7 @@ def _name_stamps(outputs: tuple[DeclaredOutput, ...], kept: list[dict[str, Path]
 
 
 class OutputCollector:
-    """Copies the declared outputs of a run while its view stands; where none are declared, those that are drafted.
+    """Copies the declared outputs of a run while its view exists, or if none are declared, the drafted ones.
 
     `files` are the copies by the paths of the outputs, `expected` their entries, with the keys that dbt or SQLMesh knows, and
     `upstream` the paths that a model is made of.
@@ -218,7 +218,7 @@ class OutputCollector:
         self.upstream: Mapping[str, tuple[str, ...]] = {}
 
     def __call__(self, outcome: PipelineOutcome, written: WrittenFiles, /) -> tuple[OutputFinding, ...]:  # noqa: ARG002
-        """Copy the outputs of a run, and find nothing wrong with them."""
+        """Copy the outputs of a run, and report no problem with them."""
         if self._draft is not None:
             self.outputs = tuple(dict.fromkeys((*self.outputs, *self._draft(written))))
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -235,7 +235,7 @@ class OutputCollector:
                 continue
             copy = self._folder / file.path
             copy.parent.mkdir(parents=True, exist_ok=True)
-            # What is not a regular file, or is gone, is the gate's to tell.
+            # The gate reports what is missing or not a regular file.
             with suppress(OSError):
                 copy_content(str(written.locate(file.path)), str(copy))
                 self.files[file.path] = copy
@@ -243,7 +243,7 @@ class OutputCollector:
 
 
 def list_clocks(project: GoldenProjectConfig) -> tuple[Path | None, ...]:
-    """List what to try for another time: the library, then None; only None for a project that has its own time, by `clock:` or by `faketime`."""
+    """List the ways to get another time: the library, then None; only None for a project with `clock:` or `faketime`."""
     words = [word for command in (project.command or (), *project.before) for word in command]
     is_own = project.clock is not None or any(os.path.basename(word) == _FAKETIME for word in words)  # noqa: PTH119 - text
     return tuple(dict.fromkeys((None if is_own else find_faketime(), None)))
@@ -257,10 +257,10 @@ def vary(
     took_seconds: float = math.inf,
     is_sealed: bool = False,
 ) -> GoldenProjectConfig:
-    """Return the project for one of the runs, from 0, which is as it is. What it sets itself stays as it is.
+    """Return the project for the run with this number, from 0; run 0 is unchanged. What the project sets itself stays.
 
-    `clock` is the library that gives it another time; some programs, such as kernels of notebooks, hang with it, so that the run is ended
-    much sooner than by `timeout:` if the first one `took_seconds`.
+    `clock` is the library that gives it another time. Some programs, such as kernels of notebooks, hang with it, so the run is
+    ended much sooner than by `timeout:` if the first one took `took_seconds`.
     """
     if number == 0:
         return project
@@ -279,7 +279,7 @@ def vary(
 
 @contextmanager
 def _threads(most: int | None) -> Iterator[None]:
-    """Let what is started in the with-block see so many processors, where the system can."""
+    """Let what is started in the with-block see this many processors, if the system can do that."""
     if most is None or not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -292,7 +292,7 @@ def _threads(most: int | None) -> Iterator[None]:
 
 
 def _look_at_inputs(project: GoldenProjectConfig) -> Mapping[str, tuple[int, ...]]:
-    """Return the marks of what the project reads outside its folder: mounts and passed files."""
+    """Return marks of what the project reads outside its folder: mounts and passed files. They differ if the content changed."""
     marks: dict[str, tuple[int, ...]] = {}
     for declared in (*(mount.path for mount in project.mounts), *project.pass_files):
         path = Path(declared).expanduser()
@@ -317,7 +317,7 @@ def ends_as_expected(project: GoldenProjectConfig, outcome: PipelineOutcome) -> 
 
 
 def describe_second_run(project: GoldenProjectConfig, outcome: PipelineOutcome, clock: Path | None) -> str | None:
-    """Say what differs from baselines that were accepted just before, when the project runs under other conditions; None if nothing."""
+    """Describe how a run under other conditions differs from the baselines that were just accepted; None if it does not."""
     conditions = f"a second run, {'at another time, ' if clock else ''}with another hash seed and one thread,"
     if not ends_as_expected(project, outcome):
         return f"{conditions} did not end as expected: its baselines may not hold tomorrow; see `golden calibrate {project.name}`"

@@ -1,4 +1,4 @@
-"""What waits for a person, from the store, the manifest and the outputs that red runs kept: each with its one action."""
+"""What waits for a person, each item with its one action: from the store, the manifest, and the outputs that red runs kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_golden.manifest.model import Manifest
     from pytest_golden.storage.store import Store
 
-#: What may wait, the most urgent first, and what each is called.
+#: What may wait, the most urgent first, and its title.
 KINDS: Mapping[str, str] = {
     "outputs": "outputs of red runs",
     "cycle": "branches of improvement cycles",
@@ -43,18 +43,18 @@ KINDS: Mapping[str, str] = {
     "floor": "weaker floors that were accepted",
 }
 MOST_OF_A_KIND = 50
-# How long news and failures are shown, when an intent is stale, and how soon the end of a quarantine is told.
+# How long news and failures are shown, when an intent is stale, and how long before its end a quarantine is listed.
 _SHOWN_DAYS, _STALE_DAYS, _SOON_DAYS, _WEEK_DAYS = 14, 1, 14, 7
 _MOST_OF_TEXT = 300
-# What is done with the branch of a cycle, by its verdict.
+# What a person does with the branch of a cycle, by its verdict.
 _ACTIONS = {"verified": "git merge {branch}", "flagged": "git diff HEAD...{branch}"}
 
 
 @dataclass(frozen=True, slots=True)
 class InboxItem(Shape):
-    """Something that waits: `kind` is one of `KINDS`, `id` that of the entry, signal, lesson or project, `action` a command.
+    """Something that waits. `kind` is one of `KINDS`, `id` the id of the entry, signal, lesson or project, `action` a command.
 
-    `who` is the agent, source or project that it is of.
+    `who` is the agent, source or project that it comes from.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class Inbox(Shape):
     @property
     @in_form(first=True)
     def counts(self) -> dict[str, int]:
-        """How many of each kind are listed."""
+        """Return how many of each kind are listed."""
         found = Counter(item.kind for item in self.items)
         return {kind: found[kind] for kind in KINDS if found[kind]}
 
@@ -113,7 +113,7 @@ def _list_outputs(manifest: Manifest) -> Iterator[InboxItem]:
 
 
 def _list_cycles(store: Store, folder: Path) -> Iterator[InboxItem]:
-    """Yield the newest cycles with a verdict whose branch is there and not merged into what is checked out."""
+    """Yield the newest cycles with a verdict whose branch exists and is not merged into what is checked out."""
     with store.read() as connection:
         rows = review_store.list_numbered_entries(connection, MOST_OF_A_KIND, intent_type=CYCLE_TYPE)
     noted = [
@@ -158,7 +158,7 @@ def _list_of_journal(store: Store, now: datetime) -> Iterator[InboxItem]:
         who = str(signal.data.get("author") or signal.source)
         yield InboxItem("words", signal.id, who, _cut(signal.summary), "", signal.created_at, action)
     for signal in orphans:
-        # What decides nothing needs no entry.
+        # A signal that decides nothing needs no entry.
         if signal.created_at >= since and signal.signal_type is not SignalType.NEUTRAL:
             action, detail = f"golden journal attach {signal.id} ENTRY", signal.signal_type.value
             yield InboxItem("signal", signal.id, signal.source, _cut(signal.summary), detail, signal.created_at, action)

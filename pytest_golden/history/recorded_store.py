@@ -1,4 +1,4 @@
-"""Recorded gate runs and results, read from their rows: lists in pages, one of each, and the newest of many projects.
+"""Recorded gate runs and results, read from their rows: lists in pages, single ones, and the newest of many projects.
 
 Each function works on an open connection and decides nothing.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _LEAST_OF_ID = 10
 _SURROUNDINGS = ("python", "implementation", "platform", "golden")
-# What a listed run and its row have under one name.
+# The fields that a listed run and its row share.
 _ALIKE = ("entry_id", "commit", "branch", "dirty", "manifest", "host")
 _LISTED_RUN = (*_ALIKE, "number", "started_at", "finished_at", "final_status", "workspace_root")
 _EXPECTED = (entries.c.open_count, entries.c.met_count, entries.c.unmet_count, entries.c.expired_count)
@@ -64,7 +64,7 @@ _RUN_OF_RESULT = (gate_runs.c.workspace_root, gate_runs.c.environment_digest, _E
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A gate run: `gate` are the facts of its report. Without `finished_at` it still runs, or was killed.
+    """A gate run: `gate` are the facts of its report. Without `finished_at` it is still running, or was killed.
 
     `entry_ids` are those of the results, in their order. Runs of equal `manifest_digest` had the same manifest.
     """
@@ -86,10 +86,10 @@ class RunFacts:
 
 
 def read_run(connection: Connection, entry: str | None = None, *, has_steps: bool = True) -> RecordedRun | None:
-    """Read the run with this entry, or with a result of this entry; people's own last run where none is named.
+    """Read the run with this entry, or with a result of this entry; without an entry, the last run of people.
 
-    The beginning of an entry's id is enough where it names one run. None: there is no such run. `has_steps` tells whether
-    the results have their steps and trajectories, which are long.
+    The beginning of an entry's id is enough if it names one run. None: there is no such run. `has_steps` tells whether the results
+    have their steps and trajectories, which are long.
     """
     row = _find_run(connection, entry)
     if row is None:
@@ -105,7 +105,7 @@ def read_run(connection: Connection, entry: str | None = None, *, has_steps: boo
 
 
 def read_run_facts(connection: Connection, run_id: str) -> RunFacts | None:
-    """Read what is known of the run with exactly this entry, without its results; None: there is no such run."""
+    """Read the facts of the run with exactly this entry, without its results; None: there is no such run."""
     row = connection.execute(select(gate_runs).where(gate_runs.c.entry_id == run_id)).one_or_none()
     return None if row is None else _read_facts(connection, row)
 
@@ -137,7 +137,7 @@ def _find_run(connection: Connection, entry: str | None) -> Row[Any] | None:
         own_last = query.where(is_own_run()).order_by(gate_runs.c.number.desc()).limit(1)
         return connection.execute(own_last).one_or_none()
     if not (entry.isascii() and entry.isprintable()):
-        # No id is like that, and a database may not even take it for a text.
+        # No id looks like that, and a database may not even accept it as text.
         return None
     own = select(gate_results.c.run_id).where(gate_results.c.entry_id == entry)
     found = connection.execute(query.where(or_(gate_runs.c.entry_id == entry, gate_runs.c.entry_id.in_(own)))).first()
@@ -206,7 +206,7 @@ def list_results_of(
 ) -> tuple[tuple[int, ListedResult], ...]:
     """Return a run's results with their numbers, those that fail the gate first, then in the order of recording.
 
-    With `after`, whether it fails and its number, those behind that one.
+    `after` tells whether the last result of the page before fails, and its number.
     """
     number, fails = gate_results.c.number, gate_results.c.is_regression
     wanted = [gate_results.c.run_id == run_id]
@@ -296,14 +296,14 @@ def find_result(connection: Connection, entry_id: str) -> RecordedResult | None:
 
 
 def find_last_entry(connection: Connection, project: str) -> str | None:
-    """Return the entry of a project's last result in people's own runs; None without one."""
+    """Return the entry of a project's last result in people's own runs; None if there is none."""
     query = _select_own_results(gate_results.c.entry_id).where(gate_results.c.project == project)
     entry_id: str | None = connection.scalar(query.order_by(gate_results.c.number.desc()).limit(1))
     return entry_id
 
 
 def find_last_difference(connection: Connection, project: str) -> PastDifference | None:
-    """Return the last result of a project whose outputs differed, with the differences; None where none is known."""
+    """Return the last result of a project whose outputs differed, with the differences; None if none is known."""
     query = _select_own_results(*(gate_results.c[name] for name in ("entry_id", "run_id", "created_at")), _REASONS)
     query = query.where(gate_results.c.project == project, _NOT_PASSED)
     for row in connection.execute(query.order_by(gate_results.c.number.desc()).limit(_MOST_LOOKED_AT)):
@@ -329,9 +329,9 @@ def _select_own_results(*columns: Any) -> Select[Any]:
 def list_recent_results(
     connection: Connection, projects: Collection[str], limit: int
 ) -> dict[str, tuple[PastResult, ...]]:
-    """Return the last results of many projects in people's own runs by the projects' names, newest first, without messages.
+    """Return the last results of many projects in people's own runs, by project, newest first, without messages.
 
-    `is_accepted` is read only where results on one commit differ, since only there it matters.
+    `is_accepted` is read only if results on one commit differ, since it matters only then.
     """
     found: dict[str, list[Row[Any]]] = {}
     for names in past_store.split(sorted(projects)):
@@ -355,7 +355,7 @@ def list_recent_results(
 
 
 def _differ_on_a_commit(rows: Sequence[Row[Any]]) -> bool:
-    """Tell whether results on one commit differ: only there it counts what a person accepted in between."""
+    """Tell whether results on one commit differ: only then does it matter what a person accepted in between."""
     known: dict[str, str] = {}
     clean = [(row.commit, row.status) for row in rows if row.commit is not None and row.dirty is False]
     return any(known.setdefault(commit, status) != status for commit, status in clean)

@@ -1,7 +1,7 @@
-"""The one recall for agents: what is known before a task and after a failure, at most three hints, or none.
+"""What agents are told: what is known before a task and after a failure, at most three hints, or none.
 
-Lessons about the same error come first, then what helped or failed in work like the task. What harmed more often than it helped is
-not shown, and silence is an answer.
+Lessons about the same error come first, then what helped or failed in similar work. A lesson that harmed more often than it
+helped is not shown. No hint is an answer, too.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ MOST_HINTS = 3
 LESSON, PLAN, WARNING = "lesson", "plan", "warning"
 _MOST_CANDIDATES, _MOST_LOOKED_AT, _MOST_OF_LINE, _MOST_STEPS = 15, 200, 300, 8
 _READ_AT_ONCE = 20
-# A task alike is less certain than an error that is the same.
+# A similar task is less certain than the same error.
 _OF_A_TASK = 0.8
-# The least that a task alike has is as good as a file that is the same.
+# The least similar task that is shown counts as much as the same file.
 _OF_A_FILE = 0.4
 _MOST_PATHS = 20
 
@@ -76,21 +76,21 @@ def find_hints(
     limit: int = MOST_HINTS,
     root: Path | None = None,
 ) -> tuple[Hint, ...]:
-    """Find what is known of an error, of work like a task, and of files, best first.
+    """Find what is known about an error, about work like a task, and about files, best first.
 
     Args:
         memories: those of a store. With an embedder, tasks that mean the same in other words are found, too.
         task: what is to be done, in words.
         error: the message of a failure, a traceback, or the output of a tool.
-        files: those that the task is about, from the root of the checkout: lessons from changes of one of them come after those of
-            a task like this.
+        files: those that the task is about, relative to the root of the checkout: lessons from changes of one of them come after
+            those of a similar task.
         tool: the tool that failed: lessons about it come first among those that fit equally well.
         agent: whose plans come first among those that fit equally well; plans and lessons of all agents are shown.
         project: lessons learned in this golden project come first among those that fit equally well.
-        language: leave out lessons from changes of files in other languages, of `edits.LANGUAGES`, alone.
+        language: leave out lessons that come only from changes of files in other languages, of `edits.LANGUAGES`.
         limit: the most hints to return.
-        root: the folder that is worked in: a lesson of which the files or the versions have changed there is marked as stale, and
-            comes after all others.
+        root: the folder of the work: a lesson whose files or versions have changed there is marked as stale, and comes after
+            all others.
 
     Raises:
         ValueError: the language is not one of `edits.LANGUAGES`.
@@ -146,7 +146,7 @@ def _find_lessons(
 
 
 def _list_files(skill: SkillMemory, root: Path | None) -> frozenset[str]:
-    """Return the files whose change taught a lesson; none of an agent's lesson from another folder than the given one."""
+    """Return the files whose change taught a lesson; none if an agent learned it in another folder than the given one."""
     evidence = skill.evidence
     if root is not None and skill.kind != LessonKind.PROJECT_FIX and evidence.get("workspace") != str(root):
         return frozenset()

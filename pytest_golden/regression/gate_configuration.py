@@ -1,4 +1,4 @@
-"""What a change says to pytest about the gate: configuration files and conftests, at the base and now. Texts are only read."""
+"""What a change tells pytest about the gate: configuration files and conftests, at the base and now. Texts are only read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CHOOSING = frozenset(
     }
 )
 _OURS = "--golden"
-# What the judge is made of: its distributions, and the modules that would be imported instead of them or of Python's own.
+# The distributions that the judge is made of, and the modules that would be imported instead of them or of Python's own.
 _DISTRIBUTIONS = frozenset(
     {
         *(
@@ -84,14 +84,14 @@ _MOST_TOLD = 200
 
 
 class Configuration(NamedTuple):
-    """What pytest reads: the file, relative to the checkout's root, and its values by key. Without a file there are none."""
+    """What pytest reads: the file, relative to the checkout's root, and its values by key. Without a file there are no values."""
 
     file: str
     values: Mapping[str, Any]
 
 
 def list_gate_files(folder: str, configuration: str | None, conftests: Iterable[str]) -> list[str]:
-    """List the files that may say something about a gate that starts in a folder. All paths are from the checkout's root."""
+    """List the files that may configure a gate that starts in a folder. All paths are relative to the checkout's root."""
     above = (str(place / CONFTEST) for place in _list_places(folder))
     paths = (*_list_configurations(folder, configuration), *above, *conftests)
     return sorted({path for path in paths if not path.startswith("../")})
@@ -100,13 +100,13 @@ def list_gate_files(folder: str, configuration: str | None, conftests: Iterable[
 def compare_gate_files(
     folder: str, configuration: str | None, base: Mapping[str, bytes], head: Mapping[str, bytes]
 ) -> tuple[Weakening, ...]:
-    """Return what these files say about the gate that they did not say at the base.
+    """Return what these files say about the gate and did not say at the base.
 
     Args:
         folder: where pytest begins to look for its configuration.
         configuration: the file that was named instead.
-        base: the content of each file of `list_gate_files` that was there.
-        head: that of each one that is there now.
+        base: the content of each file of `list_gate_files` that existed at the base.
+        head: the content of each one that exists now.
     """
     sides = [find_configuration(folder, files, configuration) for files in (base, head)]
     conftests = sorted(path for path in {*base, *head} if PurePosixPath(path).name == CONFTEST)
@@ -135,7 +135,7 @@ def _list_configurations(folder: str, named: str | None) -> list[str]:
 
 
 def parse_configuration(path: str, content: bytes) -> Mapping[str, Any] | None:
-    """Return the values that a file has for pytest; None if it has no section for it. What cannot be read is empty."""
+    """Return the values that a file has for pytest; None if it has no section for it. A file that cannot be read has no values."""
     name = PurePosixPath(path).name
     empty: Mapping[str, Any] | None = {} if name in _COUNT_ALSO_EMPTY else None
     text = content.decode("utf-8", "replace")
@@ -171,9 +171,9 @@ def _compare_configurations(base: Configuration, head: Configuration) -> Iterato
 
 
 def _compare_conftests(path: str, base: bytes | None, head: bytes | None) -> Iterator[Weakening]:
-    """Yield in which ways a conftest acts on the gate that the base's did not: hooks, plugins, and what an import of it runs.
+    """Yield how a conftest acts on the gate and the base's did not: hooks, plugins, and what runs when it is imported.
 
-    Fixtures, and functions that only they call, do not act on a golden project. What a conftest imports is not looked at.
+    Fixtures, and functions that only they call, do not act on a golden project. The modules that a conftest imports are not examined.
     """
     was, now = (_list_acts(content) for content in (base, head))
     changed = [name for name in dict.fromkeys((*was, *now)) if was.get(name) != now.get(name)]
@@ -182,9 +182,10 @@ def _compare_conftests(path: str, base: bytes | None, head: bytes | None) -> Ite
 
 
 def matters_to_environment(path: str, folder: str, *, is_new: bool) -> bool:
-    """Tell whether a changed file may say what is installed, imported or remembered where the gate runs, by its path from the root.
+    """Tell by its path whether a changed file may decide what is installed, imported or recorded where the gate runs.
 
-    `folder` is where the gate runs. Beside the records of gates only files there and above it count: a virtual environment below it is full of others.
+    The path is relative to the checkout's root. `folder` is where the gate runs. Except for the records of gates, only files there
+    and above it count: a virtual environment below it is full of others.
     """
     place = PurePosixPath(path)
     is_found = _is_packaging(place, folder) or (is_new and _name_imported(place, folder) is not None)
@@ -209,7 +210,7 @@ def compare_environments(folder: str, changed: Mapping[str, tuple[bytes | None, 
 
     Args:
         folder: where the gate runs.
-        changed: the content before and now, None where there is none, of each changed file that matters to environments.
+        changed: the content before and now of each changed file that matters to environments; None if it did not exist.
     """
     for path, (was, now) in sorted(changed.items()):
         place = PurePosixPath(path)
@@ -268,7 +269,7 @@ def _read_toml(text: str) -> dict[str, Any]:
 
 
 def _find_table(tables: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """Return the table below these names; an empty one if something else is there."""
+    """Return the table below these names; an empty one if there is something else."""
     for name in names:
         tables = as_mapping(tables.get(name))
     return tables
@@ -293,7 +294,7 @@ def _list_words(value: Any) -> list[str]:
 
 
 def _list_options(value: Any) -> Iterator[str]:
-    """Yield those of `addopts` that choose what runs, where it is looked for, or that are ours; each with its value."""
+    """Yield the `addopts` that choose what runs or where it is looked for, and our own, each with its value."""
     words = iter([flag for word in _list_words(value) for flag in split_flags(word)])
     for word in words:
         name, _, joined = word.partition("=")
@@ -307,7 +308,7 @@ def _list_options(value: Any) -> Iterator[str]:
 
 
 def _list_acts(content: bytes | None) -> dict[str, str]:
-    """Return what a conftest does in a gate, by a name for people: a hook's name, or the beginning of a statement."""
+    """Return what a conftest does in a gate, by a name for people: the name of a hook, or the beginning of a statement."""
     if content is None:
         return {}
     try:
@@ -345,9 +346,9 @@ def _list_defined(node: ast.stmt) -> list[str]:
 
 
 def _is_harmless(node: ast.stmt, defined: Collection[str] = ()) -> bool:
-    """Tell whether a statement runs nothing of the change when the conftest is imported, and brings no hook.
+    """Tell whether a statement runs no code of the change when the conftest is imported, and adds no hook.
 
-    `defined` are the names that the conftest itself defines: none of them may stand for pytest's own.
+    `defined` are the names that the conftest itself defines: none of them may replace one of pytest's.
     """
     if isinstance(node, ast.Import):
         return all(alias.name.partition(".")[0] != _PACKAGE for alias in node.names)
@@ -371,7 +372,7 @@ def _is_harmless(node: ast.stmt, defined: Collection[str] = ()) -> bool:
 
 
 def _is_known(decorators: Iterable[ast.expr], defined: Collection[str]) -> bool:
-    """Tell whether decorators are pytest's own, whose arguments call nothing."""
+    """Tell whether decorators are pytest's own, with arguments that call nothing."""
     for decorator in decorators:
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
         given = [*decorator.args, *(one.value for one in decorator.keywords)] if isinstance(decorator, ast.Call) else []
@@ -382,7 +383,7 @@ def _is_known(decorators: Iterable[ast.expr], defined: Collection[str]) -> bool:
 
 
 def _list_evaluated(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr | None]:
-    """List what Python evaluates of a function when it is defined: defaults and annotations."""
+    """List the parts of a function that Python evaluates when it is defined: defaults and annotations."""
     given = function.args
     every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
     return [*given.defaults, *given.kw_defaults, *(one.annotation for one in every), function.returns]
@@ -393,7 +394,7 @@ def _calls(node: ast.AST | None) -> bool:
 
 
 def _dump_with_helpers(node: ast.stmt, helpers: Mapping[str, ast.stmt]) -> Iterable[str]:
-    """Return the statement, and the definitions that it uses, in a form that neither layout nor comments change."""
+    """Return the statement, and the definitions that it uses, in a form that does not depend on layout and comments."""
     waiting: list[ast.stmt] = [node]
     used: dict[int, ast.stmt] = {}
     while waiting:

@@ -1,4 +1,4 @@
-"""Makes files of the tables that `outputs:` names in databases, so that all else compares and accepts them as files.
+"""Make files of the tables that `outputs:` names in databases, so that they are compared and accepted as files.
 
 A table's path is `<the database's path>/<schema>.<table>.parquet`, that of a Delta table `<the folder above it>/main.<name>.parquet`,
 that of a dbt model `dbt/<name>.parquet`, and that of a table of PostgreSQL `<variable>/<schema>.<table>.parquet`.
@@ -41,10 +41,10 @@ _KEPT = " !#$&'()+,-.;=@[]^_`{}~"
 
 @dataclass(slots=True)
 class Exports:
-    """What was read: files by their paths, the keys that dbt or SQLMesh knows, and what is wrong with the entries at these positions.
+    """What was read: files by their paths, the keys that dbt or SQLMesh knows, and the faults of the entries at these positions.
 
-    `upstream` are the paths of what a model is made of. `left_out` are those of what a narrowed run left out. `unwatched` are tables and
-    models that no entry names, as `wh.duckdb/main.orders`.
+    `upstream` are the paths that a model is made of. `left_out` are those that a narrowed run left out. `unwatched` are tables and
+    models that no entry names, such as `wh.duckdb/main.orders`.
     """
 
     files: dict[str, Path] = field(default_factory=dict)
@@ -55,13 +55,13 @@ class Exports:
     unwatched: list[str] = field(default_factory=list)
 
     def add_to(self, written: WrittenFiles) -> WrittenFiles:
-        """Return what the run wrote with the tables as files."""
+        """Return the written files with the tables as files."""
         return replace(
             written, paths=tuple(sorted({*written.paths, *self.files})), exported={**written.exported, **self.files}
         )
 
     def is_explained(self, position: int) -> bool:
-        """Tell whether it is said already what is wrong with an entry."""
+        """Tell whether the fault of an entry is reported already."""
         return any(place == position for place, _ in self.mismatches)
 
     def complete(self, file: ExpectedFile) -> ExpectedFile:
@@ -141,7 +141,7 @@ def _export_file(
         exports.mismatches += [(position, Mismatch(ReasonKind.OUTPUT_UNREADABLE, told)) for position, _ in placed]
         return
     _take(exports, database, tables, placed)
-    # What is there is judged, whatever the run says.
+    # What exists is judged, whatever the run says.
     there = {name.lower() for name in names}
     absent = [
         name
@@ -176,7 +176,7 @@ def _export_delta(
 def _explain_own_folders(
     place: str, names: Sequence[str], placed: Sequence[tuple[int, DeclaredOutput]]
 ) -> Iterator[tuple[int, Mismatch]]:
-    """Say how a Delta table is named, to entries that give its own folder."""
+    """Say how to name a Delta table, for entries that name its own folder."""
     for position, entry in placed:
         path = str(entry.path).removeprefix("./").rstrip("/")
         for name in names:
@@ -188,7 +188,7 @@ def _explain_own_folders(
 def _take(
     exports: Exports, place: str, tables: Iterable[ExportedTable], placed: Sequence[tuple[int, DeclaredOutput]]
 ) -> None:
-    """Take the tables that were read, and say which ones could not be."""
+    """Add the tables that were read, and report those that could not be."""
     for table in tables:
         if not table.trouble:
             path = f"{place}/{name_file(table.name)}"
@@ -210,7 +210,7 @@ def _make_wanted(placed: Sequence[tuple[int, DeclaredOutput]]) -> Wanted:
 
 
 def _list_unwatched(place: str, names: Iterable[str], placed: Sequence[tuple[int, DeclaredOutput]]) -> list[str]:
-    """List the tables that no entry names or passes over by `exclude:`."""
+    """List the tables that no entry names or leaves out by `exclude:`."""
     entries = [entry for _, entry in placed]
     entries += [DeclaredOutput(place, tables=entry.exclude) for entry in entries if entry.exclude]
     return [f"{place}/{name}" for name in names if not any(is_table_named(name, entry) for entry in entries)]
@@ -219,7 +219,7 @@ def _list_unwatched(place: str, names: Iterable[str], placed: Sequence[tuple[int
 def explain_absent(
     exports: Exports, shown: str, placed: Sequence[tuple[int, DeclaredOutput]], names: Sequence[str]
 ) -> None:
-    """Say which entries name no table that there is, and what there is instead."""
+    """Say which entries name no existing table, and which tables exist instead."""
     for position, entry in placed:
         if any(is_table_named(name, entry) for name in names):
             continue
@@ -309,7 +309,7 @@ def _choose_models(
 
 
 def _find_files(databases: Iterable[str], written: WrittenFiles) -> dict[str, str]:
-    """Find the DuckDB file of each database of dbt: the written one that is called so."""
+    """Find the DuckDB file of each database of dbt: the written file of that name."""
     found = {}
     for database in sorted(databases):
         paths = [path for path in written.paths if _is_database_called(path, database)]

@@ -1,8 +1,8 @@
-"""Keeps a profile in place of a large table: what each column holds, and digests of its values and of groups of its rows.
+"""Keep a profile in place of a large table: what each column holds, and digests of its values and of groups of its rows.
 
-A profile is a Parquet file with a row for each column, so any tool opens it. What it says of the table as a whole is in the
-file's metadata. Digests are sums over all rows, so the order of the rows does not matter. They are made of MD5 of texts,
-which every version of DuckDB computes alike.
+A profile is a Parquet file with a row for each column, so any tool opens it. Facts about the whole table are in the metadata
+of the file. Digests are sums over all rows, so the order of the rows does not matter. They are made of MD5 of texts, which
+every version of DuckDB computes in the same way.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ProfiledColumn:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A table without its rows. `groups` are digests of the rows, which fall into groups by their values; `ignored` columns are left out."""
+    """A table without its rows. `groups` are digests of the rows, which are grouped by their values; `ignored` columns are left out."""
 
     side: Side
     rows: int
@@ -73,7 +73,7 @@ class Profile:
 
     @property
     def table(self) -> Table:
-        """Return its columns and the number of its rows as a table, whose rows cannot be read."""
+        """Return its columns and its number of rows as a table whose rows cannot be read."""
         columns = (
             Column(column.name, column.name, at, Values.TYPED, column.type) for at, column in enumerate(self.columns)
         )
@@ -88,7 +88,7 @@ def find_ignored(declared: DeclaredOutput) -> tuple[str, ...]:
 def is_profiled(file: ExpectedFile, size_bytes: int) -> bool:
     """Tell whether a table of this size is kept as a profile.
 
-    All its entries must leave out the same columns, and none may have a tolerance: rows are needed to compare within one.
+    All its entries must leave out the same columns, and none may have a tolerance, since a comparison with a tolerance needs the rows.
     """
     compared = [entry for entry in file.entries if entry.compare != EXISTS]
     if not compared or not all(entry.is_of_tables and not entry.is_tolerant for entry in compared):
@@ -98,7 +98,7 @@ def is_profiled(file: ExpectedFile, size_bytes: int) -> bool:
 
 
 def put_profile(file: ExpectedFile, copy: Path, redact: Redact) -> str | None:
-    """Write a profile in the place of the copy of a table that is too large to be kept whole, and say so; else return None.
+    """Replace the copy of a table that is too large to be kept whole by a profile, and say so; otherwise return None.
 
     A value of it that `redact` finds secret is left out.
 
@@ -228,7 +228,7 @@ def _sql(text: str | None) -> str:
 
 
 def read_profile(engine: Engine, content: Content) -> Profile | None:
-    """Read a profile; return None if the file is none, or no Parquet file at all.
+    """Read a profile; return None if the file is not a profile, or not a Parquet file at all.
 
     Raises:
         UnreadableError: it is gone, or a damaged profile.
@@ -267,7 +267,7 @@ def _read_column(row: Sequence[Any]) -> ProfiledColumn:
 
 @dataclass(frozen=True, slots=True)
 class ProfileDifference:
-    """What differs between two profiles: the columns themselves, those with other values, and at least so many rows."""
+    """What differs between two profiles: the columns themselves, those with other values, and the least number of different rows."""
 
     match: Match
     changed: tuple[str, ...] = ()
@@ -302,7 +302,7 @@ def compare_profiles(declared: DeclaredOutput, here: Profile, baseline: Profile,
     grown = abs(here.rows - baseline.rows)
     changed = max(ceil((apart - grown) / 2), bool(differing) and not grown)
     if grown:
-        # New rows alone give every column other values: only what they cannot explain is told.
+        # New rows alone change the values of every column: only what they cannot explain is reported.
         differing = [(one, other) for one, other in differing if changed and _has_moved(one, other)]
     notes = tuple(_tell(one, other, cells) for one, other in differing[:_MOST_TOLD])
     return ProfileDifference(match, () if grown else tuple(one.name for one, _ in differing), changed, notes)
@@ -337,7 +337,7 @@ def _pair_renamed(match: Match, here: Profile, baseline: Profile) -> Match:
 
 
 def _differs(one: ProfiledColumn, other: ProfiledColumn) -> bool:
-    # Another type is told as such.
+    # A different type is reported as such.
     return one.nulls != other.nulls or (one.digest != other.digest and one.type == other.type)
 
 
