@@ -310,7 +310,7 @@ class WrittenFiles:
         if found is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         place = self.root / path
-        if stat.S_ISREG(found.st_mode) and not os.access(place, os.R_OK):
+        if stat.S_ISREG(found.st_mode) and not (found.st_mode & stat.S_IRUSR or os.access(place, os.R_OK)):
             place.chmod(stat.S_IMODE(found.st_mode) | stat.S_IRUSR)
             found = place.lstat()
         return place, found

@@ -18,6 +18,7 @@ from pytest_golden.compare.opening import (
     Side,
     UnreadableError,
     VastError,
+    has_equal_bytes,
     read_chunks,
     read_raw_chunks,
     read_size,
@@ -47,6 +48,34 @@ def pack_zst(data: bytes) -> bytes:
 
 PACKERS[".zst"] = pack_zst
 SUFFIXES = pytest.mark.parametrize("suffix", list(PACKERS))
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, 500, opening.CHUNK_BYTES - 1, opening.CHUNK_BYTES, opening.CHUNK_BYTES + 1, 3 * opening.CHUNK_BYTES]
+)
+def test_bytes_are_equal_up_to_the_last_one_of_each_chunk(files: Files, size: int) -> None:
+    data = (TEXT * (size // len(TEXT) + 1))[:size]
+    output = files.output("a.bin", data)
+    assert has_equal_bytes(output, files.baseline("a.bin", data))
+    for at in {0, size // 2, size - 1} if size else ():
+        other = bytearray(data)
+        other[at] ^= 1
+        assert not has_equal_bytes(output, files.baseline("a.bin", bytes(other)))
+    assert not has_equal_bytes(output, files.baseline("a.bin", data + b"x"))
+
+
+def test_a_file_that_grows_while_it_is_compared_is_not_equal(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = TEXT[: opening.CHUNK_BYTES // 2]
+    output, baseline = files.output("a.bin", data), files.baseline("a.bin", data)
+    read = os.readv
+
+    def read_growing(descriptor: int, buffers: list[bytearray]) -> int:
+        with output.path.open("ab") as file:
+            file.write(b"x")
+        return read(descriptor, buffers)
+
+    monkeypatch.setattr(os, "readv", read_growing)
+    assert not has_equal_bytes(output, baseline)
 
 
 @SUFFIXES
@@ -142,7 +171,7 @@ def test_an_archive_that_unfolds_beyond_all_bounds_is_not_read_to_its_end(
 def test_xz_that_asks_for_too_much_memory_is_told(files: Files) -> None:
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 512 << 20}]
     packed = lzma.compress(b"little", filters=filters)
-    with pytest.raises(UnreadableError, match=r"no sound \.xz archive: .*emory"):
+    with pytest.raises(UnreadableError, match=r"not a valid \.xz archive: .*emory"):
         list(read_chunks(files.output("a.xz", packed)))
 
 
