@@ -23,7 +23,7 @@ from pytest_golden.gateway.view import is_below
 from pytest_golden.storage.folder import find_settings_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 # As root, bubblewrap skips the user namespace and keeps capabilities unless told otherwise: a remount, or the root of
@@ -338,7 +338,7 @@ def find_sockets() -> tuple[str, ...]:
     if b" /" not in table:
         return ()
     resolve = cache(os.path.realpath)
-    is_open = cache(_is_open_to_us)
+    is_open = _make_folder_check()
     found = set()
     for name in set(parse_names(table)):
         folder, _, last = name.rpartition("/")
@@ -362,15 +362,16 @@ def _is_socket(path: str) -> bool:
         return False
 
 
-def _is_open_to_us(folder: str) -> bool:
-    """Tell whether a process in the seal can pass through a folder: there, root has only the rights of the folder's mode."""
+def _make_folder_check() -> Callable[[str], bool]:
+    """Make a function that tells whether a process in the seal can enter a folder: there, root has only the rights of its mode."""
     if os.getuid() != 0:
-        return True
+        return lambda _: True
     groups = {os.getgid(), *os.getgroups()}
-    return all(_lets_root_through(os.stat(above), groups) for above in (folder, *map(str, Path(folder).parents)))
 
+    @cache
+    def is_open(folder: str) -> bool:
+        found, above = os.stat(folder), os.path.dirname(folder)
+        its = stat.S_IXGRP if found.st_gid in groups else stat.S_IXOTH
+        return (found.st_uid == 0 or bool(found.st_mode & its)) and (above == folder or is_open(above))
 
-def _lets_root_through(found: os.stat_result, groups: set[int]) -> bool:
-    if found.st_uid == 0:
-        return True
-    return bool(found.st_mode & (stat.S_IXGRP if found.st_gid in groups else stat.S_IXOTH))
+    return is_open

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -120,6 +121,7 @@ def _list_engines(first: str = "") -> Iterator[ModuleType]:
         yield import_module(f"{__package__}.{name}")
 
 
+@cache
 def _list_names() -> list[str]:
     names = (found.name for found in iter_modules(import_module(__package__).__path__))
     return [name for name in names if name not in _NO_ENGINES and not name.endswith("_child")]
