@@ -121,9 +121,13 @@ def _list_engines(first: str = "") -> Iterator[ModuleType]:
         yield import_module(f"{__package__}.{name}")
 
 
-@cache
 def _list_names() -> list[str]:
-    names = (found.name for found in iter_modules(import_module(__package__).__path__))
+    return _list_modules(*import_module(__package__).__path__)
+
+
+@cache
+def _list_modules(*folders: str) -> list[str]:
+    names = (found.name for found in iter_modules(folders))
     return [name for name in names if name not in _NO_ENGINES and not name.endswith("_child")]
 
 
