@@ -235,8 +235,8 @@ def test_without_golden_projects_the_requirement_calls_nothing(folder: Path, gol
 def test_bad_input_is_one_sentence_and_exit_code_two(repository: Repository, golden: Golden) -> None:
     both = ("--improve", "true", "--review", "true")
     for words, told in (
-        ((), "wants both --improve CMD and --review CMD"),
-        (("--improve", "true"), "wants both"),
+        ((), "needs both --improve CMD and --review CMD"),
+        (("--improve", "true"), "needs both"),
         (("--improve", " ", "--review", "true"), "--improve is empty"),
         ((*both, "--max-improvements", "-1"), "max_improvements must be"),
         ((*both, "--max-hours", "nan"), "max_runtime_hours must be"),

@@ -216,7 +216,7 @@ def test_ordinary_user_with_a_store_that_may_only_be_read_has_the_same_verdict_a
     code, said = gates.run(machine=(bwrap, *NOT_ROOT))
 
     assert code == exit_code, said
-    assert "it cannot be written; let its folder and all files" in said
+    assert "it cannot be written; make its folder and all files" in said
     assert "the next gate imports it" in said
     if exit_code:
         assert "last passed" in said

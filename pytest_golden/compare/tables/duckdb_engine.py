@@ -260,7 +260,7 @@ def find_bad_line(place: Path) -> tuple[int, str] | None:
             except UnicodeDecodeError:
                 return number, "not UTF-8"
             except json.JSONDecodeError as error:
-                return number, f"no JSON (column {error.colno}: {error.msg})"
+                return number, f"not JSON (column {error.colno}: {error.msg})"
             except (ValueError, RecursionError):
                 continue
     return None
