@@ -69,6 +69,7 @@ class OverlayView:
         self._stand_ins = stand_ins
         self.seen_at = str(project_dir)
         self.upper, self.work = folder / "upper", folder / "work"
+        self._layer: UpperLayer | None = None
         self.upper.mkdir()
         self.work.mkdir()
         os.chmod(self.upper, stat.S_IMODE(os.stat(project_dir).st_mode) | stat.S_IRWXU)
@@ -105,14 +106,18 @@ class OverlayView:
 
     def take_write_set(self) -> WriteSet:
         """Read the upper layer: it holds exactly what was written."""
-        layer = UpperLayer(str(self._source), str(self.upper))
+        self._layer = layer = UpperLayer(str(self._source), str(self.upper))
         return write_set.take_write_set(
             str(self._source), str(self.upper), layer.written, layer.removed, self._stand_ins
         )
 
     def find_written(self) -> tuple[Path, tuple[str, ...]]:
-        """Return the upper layer and the sorted paths in it: everything that the pipeline wrote, also if the bytes are equal."""
-        return self.upper, tuple(sorted(UpperLayer(str(self._source), str(self.upper)).written))
+        """Return the upper layer and the sorted paths in it: everything that the pipeline wrote, also if the bytes are equal.
+
+        They are those of the last write set, if one was taken: by then the pipeline has ended.
+        """
+        layer = self._layer or UpperLayer(str(self._source), str(self.upper))
+        return self.upper, tuple(sorted(layer.written))
 
 
 class CopyView:
