@@ -108,7 +108,11 @@ def test_green_gate_is_signed_and_holds_for_its_commit_alone(
     assert "has not signed it" in signing.check("st.json", key="theirs").out
     assert signing.check("st.json", "--commit", "nowhere").code == 2
     assert signing.check("missing.json").code == 2
-    for change, reason in {"signature": "has not signed it", "type": "not an in-toto statement", "byte": "edited"}.items():
+    for change, reason in {
+        "signature": "has not signed it",
+        "type": "not an in-toto statement",
+        "byte": "edited",
+    }.items():
         text = (repository.folder / "st.json").read_text()
         (repository.folder / "edited.json").write_text(text)
         edit(repository.folder / "edited.json", change)
