@@ -18,8 +18,7 @@ _HOMES = {
     ),
     "manifest.model": "DeclaredOutput GoldenProjectConfig Manifest Mount Quarantine RetiredProject manifest_schema",
     "manifest.units": "ExpectedOutcome",
-    "manifest.reader": "load_manifest",
-    "manifest.inline": "parse_golden_projects_input",
+    "manifest.reader": "load_manifest parse_golden_projects_input",
     "gateway.model": (
         "AgentRole Ending GatewayAbilities OutputFinding Permissions PipelineOutcome RunnerCommand WriteSet WrittenFile"
     ),
