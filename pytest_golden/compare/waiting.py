@@ -117,7 +117,7 @@ class WaitingFolder:
         return tuple(sorted(name for name in found if name[0] != "." and (self.path / name / RECORD_NAME).exists()))
 
     def read(self, name: str) -> WaitingRun | None:
-        """Return the waiting outputs of a project; None if nothing does.
+        """Return the waiting outputs of a project; None if there are none.
 
         Raises:
             BaselineError: the record cannot be read.
@@ -129,12 +129,12 @@ class WaitingFolder:
         is_sound = all(_is_below(one.path) and (not one.file or COPY_NAME.fullmatch(one.file)) for one in run.outputs)
         if run.project != name or not is_sound:
             raise BaselineError(
-                f"the waiting outputs of {name} cannot be read: it is not a record of this project; {RUN_AGAIN}"
+                f"the waiting outputs of {name} cannot be read: their record is not one of this project; {RUN_AGAIN}"
             )
         return run
 
     def read_proposal(self, name: str) -> Proposal | None:
-        """Return the proposal for a project; None if nothing is.
+        """Return the proposal for a project; None if there is none.
 
         Raises:
             BaselineError: it cannot be read.

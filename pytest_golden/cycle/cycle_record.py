@@ -261,7 +261,7 @@ class Walk:
     """How far a cycle has come: its state, the step that is next or running, and what the rules must remember.
 
     `failure` says what went wrong. `seen` are fingerprints of earlier proposals. `notes` are those of whoever runs the
-    cycle, handed back when it is taken up again.
+    cycle, handed back when it is resumed.
     """
 
     state: CycleState

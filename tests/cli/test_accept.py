@@ -393,7 +393,7 @@ def test_a_record_names_nothing_outside_of_the_baselines(changed: Path, golden: 
     forge(changed, path=path, change=change, baseline_sha256=None)
     ran = golden("accept", "sales", *RIGHT)
     assert ran.code == 1
-    assert "the waiting outputs of sales cannot be read: it is not a record of this project" in ran.err
+    assert "the waiting outputs of sales cannot be read: their record is not one of this project" in ran.err
     assert list(changed.rglob("evil.txt")) == []
 
 
