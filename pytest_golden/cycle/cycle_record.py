@@ -252,7 +252,7 @@ def read_check(given: Any, config: CycleConfig) -> CheckedFloor:
     told = {result.name for result in check.results}
     untold = [project.name for project in config.golden_projects if project.name not in told]
     if untold:
-        raise GoldenError(f"the regression checks returned no result of {', '.join(untold)}")
+        raise GoldenError(f"the regression checks returned no result for {', '.join(untold)}")
     return CheckedFloor(check, tuple(dict(one) for one in weakened), tuple(map(str, warnings)))
 
 

@@ -273,7 +273,7 @@ def _describe(difference: TrajectoryDiff, number: int) -> str:
 
 
 def _list_step_changes(changes: Collection[StepChange]) -> str:
-    """Describe the changes of a step for people. What a pipeline says about a step is its metadata, which is a word for programs."""
+    """Describe the changes of a step for people, who need not know that a step has metadata."""
     # The failure's text has the error, and every step that fails is important.
     told = [change for change in changes if change.field not in _SAID_BY_FAILING]
     has_failed = any(change.field in _ERRORS and change.right for change in changes)

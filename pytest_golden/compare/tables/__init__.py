@@ -4,6 +4,6 @@
 into a `Table`: its columns, and what DuckDB is asked for. Whether two values are equal is SQL, written by `equality.py`.
 
 A difference is then explained, which never changes the verdict: `matching.py` finds renamed columns, `row_causes.py` pairs the rows in
-the way that needs the fewest cells, `explaining.py` joins them once, `column_figures.py` says what columns have
-in common, and `telling.py` writes it down.
+the way that needs the fewest cells, `explaining.py` joins them once and finds what rows of one side share, `column_figures.py`
+computes figures of each column that differs, and `telling.py` writes it down.
 """

@@ -81,7 +81,7 @@ def export_tables(database: Path, wanted: Wanted, folder: Path) -> tuple[list[Ex
         folder: where the Parquet files go.
 
     Raises:
-        DatabaseError: it is not a database, damaged, locked, or not readable by what is installed.
+        DatabaseError: it is not a database, or is damaged, locked, or not readable by what is installed.
         GoldenError: DuckDB cannot be used.
     """
     try:
@@ -94,7 +94,7 @@ def export_tables(database: Path, wanted: Wanted, folder: Path) -> tuple[list[Ex
             # It may lead out of the view.
             raise DatabaseError(f"cannot be read: {log.name} beside it is a symbolic link")
     if kind is None:
-        raise DatabaseError("is not a DuckDB or SQLite database, or a damaged one")
+        raise DatabaseError("is not a DuckDB or SQLite database, or is damaged")
     return _export_sqlite(database, wanted, folder) if kind == "sqlite" else _export_duckdb(database, wanted, folder)
 
 
@@ -212,7 +212,7 @@ def _explain(said: str, engine: Engine) -> str:
     if "encrypt" in said:
         return "is encrypted, and so cannot be compared"
     if "not a valid DuckDB" in said or "checksum" in said.lower() or "Serialization" in said:
-        return "is not a DuckDB database, or a damaged one"
+        return "is not a DuckDB database, or is damaged"
     return f"cannot be read: {_first(said)}"
 
 

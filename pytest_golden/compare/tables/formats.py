@@ -60,7 +60,7 @@ def read_table(engine: Engine, content: Content, *, header: bool = True) -> Tabl
     """Look at one file: its columns and rows; without a `header` a CSV file has no names, and its columns are numbered.
 
     Raises:
-        UnreadableError: it is not a table, or a broken one.
+        UnreadableError: it is not a table, or is broken.
     """
     head, is_whole = _read_head(content)
     suffix = PurePath(
@@ -362,7 +362,7 @@ def read_row_texts(content: Content, is_telling: Callable[[str], bool], ignored:
 
     Raises:
         DuckDBUnusableError: DuckDB is not installed, or cannot be opened.
-        UnreadableError: it is not a table, or a broken one.
+        UnreadableError: it is not a table, or is broken.
     """
     with open_engine() as engine:
         table = read_table(engine, content)

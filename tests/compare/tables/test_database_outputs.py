@@ -108,7 +108,7 @@ def test_excluded_table_is_no_output_and_its_baseline_is_unused(workspace: Works
 def test_no_database_is_one_sentence(workspace: Workspace) -> None:
     result = workspace.check(workspace.declare("echo hello > wh.duckdb", DeclaredOutput("wh.duckdb", table="t")))
     assert [reason.message for reason in result.reasons] == [
-        "wh.duckdb is not a DuckDB or SQLite database, or a damaged one"
+        "wh.duckdb is not a DuckDB or SQLite database, or is damaged"
     ]
 
 
